@@ -1,0 +1,160 @@
+"""The facts that decisions are made on: what the runtime shows of a pod, and what its owner remembers of it.
+
+Instants are float seconds since the epoch on the node's wall clock (the handlers re-base stored ones after a reboot
+or a clock step). Everything is frozen; `msgspec.structs.replace` makes the next version.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from shared.kube.status import PodStatus
+
+RunState = Literal["created", "running", "exited", "unknown"]
+
+
+class _Fact(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    pass
+
+
+class RuntimeContainer(_Fact):
+    """One instance (attempt) of a container as the engine shows it, labels decoded."""
+
+    id: str
+    name: str
+    """The container's name in the pod's spec."""
+    attempt: int
+    state: RunState
+    sandbox_id: str
+    image: str
+    """The reference that was asked for."""
+    image_id: str
+    """For status: `docker-pullable://repo@sha256:...` or `docker://sha256:...`."""
+    created_at: float
+    started_at: float | None = None
+    finished_at: float | None = None
+    exit_code: int = 0
+    oom_killed: bool = False
+    error: str = ""
+    """Docker's State.Error: why a start failed."""
+    pid: int = 0
+    hash: str = ""
+    """Of the container's definition, from its label."""
+    termination_message: str = ""
+    """Already read by the adapter for exited containers, by the policy in the labels, cut as lifecycle 4.4 says."""
+
+    @property
+    def cannot_run(self) -> bool:
+        """Never started: exit code set, no finish time (dockershim's ContainerCannotRun)."""
+        return self.state == "exited" and self.started_at is None
+
+
+class RuntimeSandbox(_Fact):
+    id: str
+    attempt: int
+    ready: bool
+    """Running. A sandbox that is created but not started is not ready."""
+    created_at: float
+    ips: tuple[str, ...] = ()
+    pid: int = 0
+    host_network: bool = False
+
+
+class RuntimePod(_Fact):
+    """All sandboxes and containers of one UID that carry this instance's label, newest first."""
+
+    uid: str
+    namespace: str
+    name: str
+    sandboxes: tuple[RuntimeSandbox, ...] = ()
+    containers: tuple[RuntimeContainer, ...] = ()
+    grace_seconds: int = 30
+    """terminationGracePeriodSeconds from the labels: enough to end a pod whose spec is gone."""
+
+    def newest(self, name: str) -> RuntimeContainer | None:
+        """The newest instance of the named container, or None."""
+        return next((c for c in self.containers if c.name == name), None)
+
+    @property
+    def running(self) -> tuple[RuntimeContainer, ...]:
+        return tuple(c for c in self.containers if c.state == "running")
+
+
+class Backoff(_Fact):
+    """A delay that doubles. `delay` seconds counted from the failure that `since` tells."""
+
+    delay: float
+    updated_at: float
+
+
+class Stop(_Fact):
+    """A container that was told to end. The deadline only ever moves earlier."""
+
+    signalled_at: float
+    deadline: float
+    """When SIGKILL is due."""
+    reason: str
+    killed: bool = False
+    """SIGKILL was sent."""
+
+
+class Waiting(_Fact):
+    """Why a container that should run doesn't: the last start attempt's outcome (the kubelet's reason cache)."""
+
+    reason: str
+    message: str
+    at: float
+    retry_at: float | None = None
+    """Not before this instant is the start tried again; None = at the next sync."""
+
+
+class Termination(_Fact):
+    """The pod was told to end. Cannot be undone; `grace` only ever shrinks."""
+
+    at: float
+    grace: int
+    reason: str
+    """Why, for events and logs: "removed", "replaced", "deleted", "rejected", "orphaned"."""
+
+
+class Rejection(_Fact):
+    reason: str
+    message: str
+
+
+SyncState = Literal["waiting", "sync", "terminating", "terminated", "finished"]
+
+
+class PodMemory(_Fact):
+    """What the owner of a pod remembers of it: the content of its row in pods.db, beside the spec."""
+
+    uid: str
+    namespace: str
+    name: str
+    source: str
+    gen: int = 0
+    hash: str = ""
+    seen_at: float = 0.0
+    started_at: float | None = None
+    """status.startTime: when its first status was stored; never changes."""
+    admitted: bool = False
+    rejection: Rejection | None = None
+    termination: Termination | None = None
+    terminated_at: float | None = None
+    """All containers verified ended."""
+    stops: dict[str, Stop] = {}
+    """By container id."""
+    backoffs: dict[str, Backoff] = {}
+    """Crash back-off by container name."""
+    image_backoffs: dict[str, Backoff] = {}
+    """Pull back-off by image reference."""
+    waiting: dict[str, Waiting] = {}
+    """By container name."""
+    restarts: dict[str, int] = {}
+    """Highest attempt ever started per container name, so that counts survive a removed container."""
+    ips: tuple[str, ...] = ()
+    """The last addresses, kept in the final status."""
+    status: PodStatus | None = None
+    """The last status generated, for transition times and the phase that sticks."""

@@ -1,0 +1,177 @@
+"""What the handlers of podworker need from outside, and the errors that these may raise."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from typing import Protocol
+
+import msgspec
+
+from services.podworker.core.container_config import ContainerConfig, SandboxConfig
+from services.podworker.core.model import PodMemory, Rejection, RuntimePod
+from shared.contracts.events import Event
+
+
+class RuntimeUnavailable(Exception):
+    """The engine doesn't answer (restart, socket gone). Nothing is known of the outcome: look again later."""
+
+
+class RuntimeRefused(Exception):
+    """The engine said no: its own text. `reason` is the Kubernetes reason (CreateContainerError, RunContainerError,
+    FailedCreatePodSandBox, CreateContainerConfigError)."""
+
+    def __init__(self, reason: str, message: str) -> None:
+        super().__init__(message)
+        self.reason = reason
+        self.message = message
+
+
+class ImagePullFailed(Exception):
+    """A pull ended without an image: `reason` ErrImagePull, RegistryUnavailable..., the registry's own text."""
+
+    def __init__(self, reason: str, message: str) -> None:
+        super().__init__(message)
+        self.reason = reason
+        self.message = message
+
+
+class EngineInfo(msgspec.Struct, frozen=True, kw_only=True):
+    version: str
+    api_version: str
+    cgroup_driver: str
+    cgroup_version: int
+    root_dir: str
+    live_restore: bool
+    log_driver: str
+    security_options: tuple[str, ...] = ()
+
+
+class ImageInfo(msgspec.Struct, frozen=True, kw_only=True):
+    id: str
+    """`sha256:...`"""
+    names: tuple[str, ...]
+    """RepoDigests, then RepoTags."""
+    size: int
+    """Bytes."""
+    user: str = ""
+    """The image's own USER."""
+
+
+PullProgress = Callable[[int, int], None]
+"""Called with (bytes so far, bytes in all); in all is 0 while unknown. From any thread: must be thread-safe."""
+
+
+class ContainerRuntime(Protocol):
+    """CRI verbs over the engine. Each is idempotent: what is there already, or gone already, is success."""
+
+    async def info(self) -> EngineInfo: ...
+    async def list_pods(self) -> Mapping[str, RuntimePod]:
+        """Every pod of this instance by UID. Only what changed since the last call is inspected."""
+        ...
+
+    async def pod(self, uid: str) -> RuntimePod | None:
+        """One pod, fresh from the engine; None when nothing of it is there."""
+        ...
+
+    async def foreign_sandboxes(self) -> Sequence[str]:
+        """Names of sandboxes with a kubelet's labels but not this instance's: told at start, never touched."""
+        ...
+
+    async def run_pod_sandbox(self, config: SandboxConfig) -> str:
+        """Create and start; the id. A leftover of the same name that isn't running is removed first. On failure
+        nothing stays. Raises RuntimeRefused("FailedCreatePodSandBox", text)."""
+        ...
+
+    async def create_container(self, config: ContainerConfig, sandbox_id: str) -> str:
+        """The id. Raises RuntimeRefused("CreateContainerError", text)."""
+        ...
+
+    async def start_container(self, container_id: str) -> None:
+        """Raises RuntimeRefused("RunContainerError", text); the container then stays, as exited."""
+        ...
+
+    async def signal_container(self, container_id: str, signal: str) -> None:
+        """Send the signal ("" = the image's STOPSIGNAL or SIGTERM). Not running is success."""
+        ...
+
+    async def remove_container(self, container_id: str) -> None:
+        """Force, with its anonymous volumes."""
+        ...
+
+    async def remove_pod_sandbox(self, sandbox_id: str) -> None: ...
+
+    async def remove_pod_leftovers(self, uid: str) -> None:
+        """After the last container is gone: the pod's cgroups and log links."""
+        ...
+
+    def changes(self) -> AsyncIterator[str | None]:
+        """UIDs that something happened to, as hints; None = events may be lost, list everything. Never ends;
+        reconnects by itself."""
+        ...
+
+
+class ImageService(Protocol):
+    async def image(self, reference: str) -> ImageInfo | None:
+        """The local image, or None."""
+        ...
+
+    async def pull_image(self, reference: str, progress: PullProgress) -> ImageInfo:
+        """One flight per reference on the node. Raises ImagePullFailed, RuntimeUnavailable."""
+        ...
+
+    async def images(self) -> Sequence[ImageInfo]: ...
+
+
+class StoredPod(msgspec.Struct, frozen=True, kw_only=True):
+    """A row: the memory, the spec last applied, and how far its status was published."""
+
+    memory: PodMemory
+    body: bytes
+    """v1.Pod JSON of the version being run (b"" for an orphan known only by its labels)."""
+    rev: int
+    published_rev: int
+
+
+class Demand(msgspec.Struct, frozen=True, kw_only=True):
+    """What a pod asks of the node: admission sums these over all admitted, not ended pods."""
+
+    cpu_milli: int
+    memory_bytes: int
+    host_ports: tuple[tuple[str, str, int], ...]
+    """(protocol, host IP or "", port)"""
+
+
+class NodeLimits(msgspec.Struct, frozen=True, kw_only=True):
+    cpu_milli: int
+    memory_bytes: int
+    pods: int
+
+
+class StoreUnavailable(Exception):
+    """The database can't be written (disk full, locked too long)."""
+
+
+class PodStore(Protocol):
+    """pods.db. Rows are written by the owner of their slot only. Calls take well under a millisecond and run on
+    the loop; all raise StoreUnavailable."""
+
+    def load(self, uid: str) -> StoredPod | None: ...
+    def load_slots(self, slots: Iterable[int]) -> list[StoredPod]: ...
+    def all_uids(self) -> set[str]: ...
+    def save(self, memory: PodMemory, body: bytes, events: Sequence[Event] = ()) -> int:
+        """Row and events in one transaction; returns the new rev."""
+        ...
+
+    def admit(self, memory: PodMemory, body: bytes, demand: Demand, limits: NodeLimits) -> Rejection | None:
+        """One BEGIN IMMEDIATE transaction over all admitted, not ended pods: stores the pod as admitted, or as
+        rejected with the reason that is returned."""
+        ...
+
+    def delete(self, uid: str) -> None: ...
+    def unpublished(self) -> list[str]:
+        """UIDs whose rev is ahead of published_rev."""
+        ...
+
+    def mark_published(self, uid: str, rev: int) -> None: ...
+    def pending_events(self, limit: int) -> list[Event]: ...
+    def acknowledge_events(self, ids: Sequence[str]) -> None: ...

@@ -1,0 +1,1 @@
+"""What services say to each other: every subject, bucket and message in one registry. Pure data, no I/O."""
