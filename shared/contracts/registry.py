@@ -1,0 +1,321 @@
+"""THE list of every subject and key: owner, consumers, payload type, one example.
+
+AsyncAPI, the docs table and the NATS permissions are generated from it; a test holds a fingerprint of every message.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from shared.contracts.events import (
+    Event,
+    EventBatch,
+    EventList,
+    EventQuery,
+    EventsAccepted,
+    InvolvedObject,
+    RecordedEvent,
+)
+from shared.contracts.pods import FileProblem, PodDesired, SkippedFile, SourceMarker
+from shared.contracts.sources import Reloaded, ReloadCommand, SourceList, SourcesQuery
+from shared.contracts.stats import SummaryQuery, SummaryReply
+from shared.contracts.status import NodeImage, NodeReport, PodReport, RunningContainer, RuntimeReport
+from shared.contracts.streams import LogOptions, StreamCommand, StreamTicket
+from shared.contracts.subject import AnyHint, AnyKey, AnyRequest, Bucket, Hint, Key, Request
+from shared.contracts.worker import (
+    Heartbeat,
+    RunningContainerImage,
+    RunningPod,
+    RunningPods,
+    RunningPodsQuery,
+    SlotReleased,
+)
+from shared.kube.status import ContainerState, ContainerStatus, PodCondition, PodIP, PodStatus, StateRunning
+
+PODS = Bucket(name="podbus_pods", summary="What should run: desired pods and the state of their sources.")
+STATUS = Bucket(name="podbus_status", summary="What is so: pods, the runtime, the node.")
+BUCKETS = (PODS, STATUS)
+
+_UID = "0f3c6b2e9a7d4c518e6f70a1b2c3d4e5"
+_CID = "4f5e" * 16
+_TS = 1764547200.0
+
+_MARKER = SourceMarker(
+    v=1,
+    node="n1",
+    ts=_TS,
+    source="file",
+    ready=True,
+    epoch="5c1d0a",
+    uids=[_UID],
+    origin="/etc/podbus/manifests",
+    listed_at=_TS,
+    errors=[
+        FileProblem(
+            severity="error",
+            path="/etc/podbus/manifests/web.yaml",
+            line=4,
+            document=1,
+            field="spec.containers[0].image",
+            message="Required value",
+        )
+    ],
+    skipped=[SkippedFile(path="/etc/podbus/manifests/web.yaml.bak", reason="the extension .bak is not a manifest's")],
+)
+_EVENT = Event(
+    id="podworker-0-1764547200-1",
+    time=_TS,
+    type="Normal",
+    reason="Started",
+    message="Started container web",
+    involved=InvolvedObject(
+        kind="Pod", name="web-n1", namespace="default", uid=_UID, field_path="spec.containers{web}"
+    ),
+    component="podworker",
+)
+_STATUS = PodStatus(
+    phase="Running",
+    conditions=[
+        PodCondition(
+            type="Ready", status="True", last_probe_time=None, last_transition_time="2025-12-01T00:00:02Z"
+        )
+    ],
+    host_ip="192.0.2.2",
+    pod_ip="172.17.0.2",
+    pod_ips=[PodIP(ip="172.17.0.2")],
+    start_time="2025-12-01T00:00:00Z",
+    container_statuses=[
+        ContainerStatus(
+            name="web",
+            state=ContainerState(running=StateRunning(started_at="2025-12-01T00:00:02Z")),
+            last_state=ContainerState(),
+            ready=True,
+            restart_count=0,
+            image="busybox:1.36",
+            image_id="docker://sha256:" + "ab" * 32,
+            container_id="docker://" + _CID,
+            started=True,
+        )
+    ],
+    qos_class="BestEffort",
+)
+
+POD_DESIRED = Key(
+    bucket=PODS,
+    prefix="pod",
+    id="uid",
+    body=PodDesired,
+    owner="source",
+    consumers=("podworker", "status", "api"),
+    summary="One pod that should run.",
+    example=PodDesired(
+        v=1,
+        node="n1",
+        ts=_TS,
+        uid=_UID,
+        namespace="default",
+        name="web-n1",
+        source="file",
+        gen=1,
+        hash="9b1c",
+        seen=_TS,
+        body=msgspec.Raw(b'{"metadata":{"name":"web-n1"},"spec":{"containers":[{"name":"web","image":"busybox:1.36"}]}}'),
+    ),
+)
+SOURCE_MARKER = Key(
+    bucket=PODS,
+    prefix="source",
+    id="name",
+    body=SourceMarker,
+    owner="source",
+    consumers=("podworker", "status", "api"),
+    summary="A source's complete listing: which pods it has, and what is wrong with its manifests.",
+    example=_MARKER,
+)
+POD_REPORT = Key(
+    bucket=STATUS,
+    prefix="pod",
+    id="uid",
+    body=PodReport,
+    owner="podworker",
+    consumers=("status", "stats", "api"),
+    summary="A pod's status, and the containers that run for it.",
+    example=PodReport(
+        v=1,
+        node="n1",
+        ts=_TS,
+        uid=_UID,
+        namespace="default",
+        name="web-n1",
+        source="file",
+        gen=1,
+        hash="9b1c",
+        rev=7,
+        owner=0,
+        state="sync",
+        cgroup_parent=f"/kubepods/besteffort/pod{_UID}",
+        status=_STATUS,
+        containers=[RunningContainer(name="web", id=_CID, pid=4242, started_at=_TS)],
+    ),
+)
+RUNTIME_REPORT = Key(
+    bucket=STATUS,
+    prefix="runtime",
+    id="",
+    body=RuntimeReport,
+    owner="podworker",
+    consumers=("status", "stats", "api"),
+    summary="The engine's version, health and images, by the holder of slot 0.",
+    example=RuntimeReport(
+        v=1,
+        node="n1",
+        ts=_TS,
+        healthy=True,
+        relisted_at=_TS,
+        engine_version="20.10.24",
+        workers=[0],
+        images=[NodeImage(names=["busybox:1.36"], size=2000000)],
+    ),
+)
+NODE_REPORT = Key(
+    bucket=STATUS,
+    prefix="node",
+    id="",
+    body=NodeReport,
+    owner="status",
+    consumers=("podworker", "api"),
+    summary="The Node object: capacity, allocatable, addresses, conditions.",
+    example=NodeReport(
+        v=1, node="n1", ts=_TS, body=msgspec.Raw(b'{"kind":"Node","apiVersion":"v1","metadata":{"name":"n1"}}')
+    ),
+)
+KEYS: tuple[AnyKey, ...] = (POD_DESIRED, SOURCE_MARKER, POD_REPORT, RUNTIME_REPORT, NODE_REPORT)
+
+SOURCES = Request(
+    service="source",
+    kind="q",
+    what="sources",
+    request=SourcesQuery,
+    reply=SourceList,
+    consumers=("api",),
+    summary="The state of every source, fresh from source.",
+    example=SourcesQuery(),
+    example_reply=SourceList(sources=[_MARKER]),
+)
+RELOAD = Request(
+    service="source",
+    kind="c",
+    what="reload",
+    request=ReloadCommand,
+    reply=Reloaded,
+    consumers=("api",),
+    summary="List every source now.",
+    example=ReloadCommand(),
+    example_reply=Reloaded(pods=1, errors=0),
+)
+EVENTS_HAND_OVER = Request(
+    service="status",
+    kind="c",
+    what="events",
+    request=EventBatch,
+    reply=EventsAccepted,
+    consumers=("source", "podworker", "stats", "api"),
+    summary="Hand over events; repeated until acknowledged, doubles are dropped by id.",
+    example=EventBatch(events=[_EVENT]),
+    example_reply=EventsAccepted(ids=[_EVENT.id]),
+)
+EVENTS_QUERY = Request(
+    service="status",
+    kind="q",
+    what="events",
+    request=EventQuery,
+    reply=EventList,
+    consumers=("api",),
+    summary="The event history.",
+    example=EventQuery(namespace="default", name="web-n1"),
+    example_reply=EventList(
+        events=[
+            RecordedEvent(
+                type="Normal",
+                reason="Started",
+                message="Started container web",
+                involved=_EVENT.involved,
+                component="podworker",
+                count=1,
+                first_seen=_TS,
+                last_seen=_TS,
+            )
+        ]
+    ),
+)
+RUNNING_PODS = Request(
+    service="podworker",
+    kind="q",
+    what="running",
+    request=RunningPodsQuery,
+    reply=RunningPods,
+    consumers=("api",),
+    summary="What the engine runs for this instance.",
+    example=RunningPodsQuery(),
+    example_reply=RunningPods(
+        pods=[
+            RunningPod(
+                namespace="default",
+                name="web-n1",
+                uid=_UID,
+                containers=[RunningContainerImage(name="web", image="sha256:" + "ab" * 32)],
+            )
+        ]
+    ),
+)
+STREAM = Request(
+    service="podworker",
+    kind="c",
+    what="stream",
+    request=StreamCommand,
+    reply=StreamTicket,
+    consumers=("api",),
+    summary="Prepare a byte stream; the reply says which socket and token.",
+    example=StreamCommand(kind="logs", uid=_UID, container_id=_CID, logs=LogOptions(tail_lines=10)),
+    example_reply=StreamTicket(socket="/var/lib/podbus/run/worker-0.sock", token="t0k3n"),  # noqa: S106
+)
+SUMMARY = Request(
+    service="stats",
+    kind="q",
+    what="summary",
+    request=SummaryQuery,
+    reply=SummaryReply,
+    consumers=("api",),
+    summary="The stats Summary of node, pods and containers.",
+    example=SummaryQuery(),
+    example_reply=SummaryReply(summary=msgspec.Raw(b'{"node":{"nodeName":"n1"},"pods":[]}')),
+)
+REQUESTS: tuple[AnyRequest, ...] = (
+    SOURCES,
+    RELOAD,
+    EVENTS_HAND_OVER,
+    EVENTS_QUERY,
+    RUNNING_PODS,
+    STREAM,
+    SUMMARY,
+)
+
+SLOT_RELEASED = Hint(
+    service="podworker",
+    what="released",
+    id="slot",
+    body=SlotReleased,
+    consumers=("podworker",),
+    summary="A worker let go of an ownership slot.",
+    example=SlotReleased(worker=1),
+)
+WORKER_HEARTBEAT = Hint(
+    service="podworker",
+    what="heartbeat",
+    id="worker",
+    body=Heartbeat,
+    consumers=("api",),
+    summary="A worker's loop turned.",
+    example=Heartbeat(worker=0, at=_TS, slots=256, pods=12),
+)
+HINTS: tuple[AnyHint, ...] = (SLOT_RELEASED, WORKER_HEARTBEAT)
