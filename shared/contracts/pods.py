@@ -11,7 +11,7 @@ from shared.contracts.envelope import Envelope
 SourceName = Literal["file", "http", "api"]
 
 
-class PodDesired(Envelope):
+class PodDesired(Envelope, frozen=True, kw_only=True):
     """`pod.<uid>`: one pod that should run. The body is the defaulted, validated v1.Pod, raw until someone needs it."""
 
     uid: str
@@ -48,7 +48,7 @@ class SkippedFile(msgspec.Struct, frozen=True, kw_only=True):
     reason: str
 
 
-class SourceMarker(Envelope):
+class SourceMarker(Envelope, frozen=True, kw_only=True):
     """`source.<name>`: written after the pods of a complete listing. Only a ready marker that doesn't list a UID makes
     that pod go: an empty or missing bucket never does."""
 

@@ -20,7 +20,7 @@ class RunningContainer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=
     attempt: int = 0
 
 
-class PodReport(Envelope):
+class PodReport(Envelope, frozen=True, kw_only=True):
     """`pod.<uid>`: the pod's status as its owner generated it, and what runs for it."""
 
     uid: str
@@ -53,7 +53,7 @@ class NodeImage(msgspec.Struct, frozen=True, kw_only=True):
     """Bytes."""
 
 
-class RuntimeReport(Envelope):
+class RuntimeReport(Envelope, frozen=True, kw_only=True):
     """`runtime`: the engine, as the holder of slot 0 sees it."""
 
     healthy: bool
@@ -74,7 +74,7 @@ class RuntimeReport(Envelope):
     """Sandboxes on this engine with a kubelet's labels that aren't ours."""
 
 
-class NodeReport(Envelope):
+class NodeReport(Envelope, frozen=True, kw_only=True):
     """`node`: the v1.Node that status computed (raw JSON)."""
 
     body: msgspec.Raw

@@ -9,7 +9,7 @@ class _Object(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_de
     pass
 
 
-class ObjectMeta(_Object):
+class ObjectMeta(_Object, frozen=True, kw_only=True):
     name: str
     namespace: str = "default"
     uid: str = ""
@@ -17,7 +17,7 @@ class ObjectMeta(_Object):
     annotations: dict[str, str] = {}
 
 
-class ContainerPort(_Object):
+class ContainerPort(_Object, frozen=True, kw_only=True):
     container_port: int
     host_port: int = 0
     host_ip: str = msgspec.field(default="", name="hostIP")
@@ -25,19 +25,19 @@ class ContainerPort(_Object):
     name: str = ""
 
 
-class EnvVar(_Object):
+class EnvVar(_Object, frozen=True, kw_only=True):
     name: str
     value: str = ""
 
 
-class ResourceRequirements(_Object):
+class ResourceRequirements(_Object, frozen=True, kw_only=True):
     """Quantities as written ("100m", "64Mi"); shared.kube.quantity reads them."""
 
     limits: dict[str, str | int | float] = {}
     requests: dict[str, str | int | float] = {}
 
 
-class Container(_Object):
+class Container(_Object, frozen=True, kw_only=True):
     name: str
     image: str = ""
     command: list[str] = []
@@ -54,7 +54,7 @@ class Container(_Object):
     tty: bool = False
 
 
-class PodSpec(_Object):
+class PodSpec(_Object, frozen=True, kw_only=True):
     containers: list[Container]
     init_containers: list[Container] = []
     restart_policy: str = "Always"
@@ -67,7 +67,7 @@ class PodSpec(_Object):
     priority_class_name: str = ""
 
 
-class Pod(_Object):
+class Pod(_Object, frozen=True, kw_only=True):
     metadata: ObjectMeta
     spec: PodSpec
 

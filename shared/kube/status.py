@@ -18,16 +18,16 @@ class _Object(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_de
     pass
 
 
-class StateWaiting(_Object):
+class StateWaiting(_Object, frozen=True, kw_only=True):
     reason: str = ""
     message: str = ""
 
 
-class StateRunning(_Object):
+class StateRunning(_Object, frozen=True, kw_only=True):
     started_at: str | None
 
 
-class StateTerminated(_Object):
+class StateTerminated(_Object, frozen=True, kw_only=True):
     exit_code: int
     signal: int = 0
     reason: str = ""
@@ -37,7 +37,7 @@ class StateTerminated(_Object):
     container_id: str = msgspec.field(default="", name="containerID")
 
 
-class ContainerState(_Object):
+class ContainerState(_Object, frozen=True, kw_only=True):
     """At most one of the three is set; none set is written as {}."""
 
     waiting: StateWaiting | None = None
@@ -45,7 +45,7 @@ class ContainerState(_Object):
     terminated: StateTerminated | None = None
 
 
-class ContainerStatus(_Object):
+class ContainerStatus(_Object, frozen=True, kw_only=True):
     name: str
     state: ContainerState
     last_state: ContainerState
@@ -57,7 +57,7 @@ class ContainerStatus(_Object):
     started: bool
 
 
-class PodCondition(_Object):
+class PodCondition(_Object, frozen=True, kw_only=True):
     type: str
     status: ConditionStatus
     last_probe_time: None
@@ -66,11 +66,11 @@ class PodCondition(_Object):
     message: str = ""
 
 
-class PodIP(_Object):
+class PodIP(_Object, frozen=True, kw_only=True):
     ip: str
 
 
-class PodStatus(_Object):
+class PodStatus(_Object, frozen=True, kw_only=True):
     phase: PodPhase
     conditions: list[PodCondition] = []
     message: str = ""

@@ -19,7 +19,7 @@ class _Fact(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     pass
 
 
-class RuntimeContainer(_Fact):
+class RuntimeContainer(_Fact, frozen=True, kw_only=True):
     """One instance (attempt) of a container as the engine shows it, labels decoded."""
 
     id: str
@@ -51,7 +51,7 @@ class RuntimeContainer(_Fact):
         return self.state == "exited" and self.started_at is None
 
 
-class RuntimeSandbox(_Fact):
+class RuntimeSandbox(_Fact, frozen=True, kw_only=True):
     id: str
     attempt: int
     ready: bool
@@ -62,7 +62,7 @@ class RuntimeSandbox(_Fact):
     host_network: bool = False
 
 
-class RuntimePod(_Fact):
+class RuntimePod(_Fact, frozen=True, kw_only=True):
     """All sandboxes and containers of one UID that carry this instance's label, newest first."""
 
     uid: str
@@ -82,14 +82,14 @@ class RuntimePod(_Fact):
         return tuple(c for c in self.containers if c.state == "running")
 
 
-class Backoff(_Fact):
+class Backoff(_Fact, frozen=True, kw_only=True):
     """A delay that doubles. `delay` seconds counted from the failure that `since` tells."""
 
     delay: float
     updated_at: float
 
 
-class Stop(_Fact):
+class Stop(_Fact, frozen=True, kw_only=True):
     """A container that was told to end. The deadline only ever moves earlier."""
 
     signalled_at: float
@@ -100,7 +100,7 @@ class Stop(_Fact):
     """SIGKILL was sent."""
 
 
-class Waiting(_Fact):
+class Waiting(_Fact, frozen=True, kw_only=True):
     """Why a container that should run doesn't: the last start attempt's outcome (the kubelet's reason cache)."""
 
     reason: str
@@ -110,7 +110,7 @@ class Waiting(_Fact):
     """Not before this instant is the start tried again; None = at the next sync."""
 
 
-class Termination(_Fact):
+class Termination(_Fact, frozen=True, kw_only=True):
     """The pod was told to end. Cannot be undone; `grace` only ever shrinks."""
 
     at: float
@@ -119,7 +119,7 @@ class Termination(_Fact):
     """Why, for events and logs: "removed", "replaced", "deleted", "rejected", "orphaned"."""
 
 
-class Rejection(_Fact):
+class Rejection(_Fact, frozen=True, kw_only=True):
     reason: str
     message: str
 
@@ -127,7 +127,7 @@ class Rejection(_Fact):
 SyncState = Literal["waiting", "sync", "terminating", "terminated", "finished"]
 
 
-class PodMemory(_Fact):
+class PodMemory(_Fact, frozen=True, kw_only=True):
     """What the owner of a pod remembers of it: the content of its row in pods.db, beside the spec."""
 
     uid: str
