@@ -16,6 +16,7 @@
 set -euo pipefail
 
 here=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")" && pwd)
+# shellcheck disable=SC2034  # read by python-base.sh
 cache=${PODBUS_CACHE:-${XDG_CACHE_HOME:-/var/cache}/podbus}
 answer_seconds=10
 pull_seconds=300
@@ -23,7 +24,9 @@ pull_seconds=300
 SANDBOX_IMAGE=podbus/pause:3.10
 BUSYBOX_IMAGE=busybox:1.36
 ENTRY_IMAGE=entry:1
+# shellcheck disable=SC2034
 PYTHON_IMAGE=podbus-python:3.11
+# shellcheck disable=SC2034
 PYTHON_UPSTREAM=python:3.11-slim-bookworm
 
 work=$(mktemp -d "${TMPDIR:-/tmp}/podbus-images.XXXXXX")
@@ -149,7 +152,7 @@ build_entry() {
 }
 
 build_python() {
-    # shellcheck source=deploy/images/python-base.sh
+    # shellcheck source-path=SCRIPTDIR source=python-base.sh
     source "$here/python-base.sh"
     python_base
 }
@@ -166,6 +169,9 @@ main() {
     need docker docker.io
     docker version --format '{{.Server.Version}}' >/dev/null 2>&1 ||
         die "no Docker Engine answers; 'make setup' starts one"
+    # One build at a time in this tree: `make up` and `make test` may meet here.
+    exec 9<"$here"
+    flock 9
     for image in "${wanted[@]}"; do "build_$image"; done
 }
 
