@@ -27,6 +27,7 @@ ANNOTATION_RESTART_COUNT = "annotation.io.kubernetes.container.restartCount"
 ANNOTATION_TERMINATION_PATH = "annotation.io.kubernetes.container.terminationMessagePath"
 ANNOTATION_TERMINATION_POLICY = "annotation.io.kubernetes.container.terminationMessagePolicy"
 ANNOTATION_GRACE = "annotation.io.kubernetes.pod.terminationGracePeriod"
+ANNOTATION_PORTS = "annotation.io.kubernetes.container.ports"
 
 
 class ContainerName(NamedTuple):

@@ -1,1 +1,1 @@
-"""Pure decisions about pods: frozen data in, actions and reasons out. No I/O, no clock, no randomness of its own."""
+"""Pure decisions about pods: frozen data in, actions and reasons out. No I/O, no clock, no randomness."""

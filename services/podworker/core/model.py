@@ -1,7 +1,7 @@
 """The facts that decisions are made on: what the runtime shows of a pod, and what its owner remembers of it.
 
-Instants are float seconds since the epoch on the node's wall clock (the handlers re-base stored ones after a reboot
-or a clock step). Everything is frozen; `msgspec.structs.replace` makes the next version.
+Instants are float seconds since the epoch on the node's wall clock (the handlers re-base stored ones after a
+reboot or a clock step). Everything is frozen; `msgspec.structs.replace` makes the next version.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class RuntimeContainer(_Fact, frozen=True, kw_only=True):
     state: RunState
     sandbox_id: str
     image: str
-    """The reference that was asked for."""
+    """For status: the image's first repo tag where known, else the reference that was asked for."""
     image_id: str
     """For status: `docker-pullable://repo@sha256:...` or `docker://sha256:...`."""
     created_at: float
@@ -43,7 +43,7 @@ class RuntimeContainer(_Fact, frozen=True, kw_only=True):
     hash: str = ""
     """Of the container's definition, from its label."""
     termination_message: str = ""
-    """Already read by the adapter for exited containers, by the policy in the labels, cut as lifecycle 4.4 says."""
+    """Read by the adapter once the container has exited, by the policy in its labels, cut (lifecycle 4.4)."""
 
     @property
     def cannot_run(self) -> bool:
@@ -83,10 +83,13 @@ class RuntimePod(_Fact, frozen=True, kw_only=True):
 
 
 class Backoff(_Fact, frozen=True, kw_only=True):
-    """A delay that doubles. `delay` seconds counted from the failure that `since` tells."""
+    """A delay that doubles from failure to failure."""
 
     delay: float
+    """Seconds."""
     updated_at: float
+    error: str = ""
+    """The failure that it counts from, as "<reason>: <text>" (pulls only)."""
 
 
 class Stop(_Fact, frozen=True, kw_only=True):
@@ -96,12 +99,16 @@ class Stop(_Fact, frozen=True, kw_only=True):
     deadline: float
     """When SIGKILL is due."""
     reason: str
+    sent: bool = False
+    """The stop signal was sent. False = decided but not carried out yet: it's sent (again) at the next look."""
     killed: bool = False
     """SIGKILL was sent."""
+    kill_again_at: float | None = None
+    """When SIGKILL is tried again, should the container still be there."""
 
 
 class Waiting(_Fact, frozen=True, kw_only=True):
-    """Why a container that should run doesn't: the last start attempt's outcome (the kubelet's reason cache)."""
+    """Why a container that should run doesn't: the last attempt's outcome (the kubelet's reason cache)."""
 
     reason: str
     message: str

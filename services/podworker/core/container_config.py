@@ -1,0 +1,296 @@
+"""Pod -> what the engine is asked for: runtime-neutral configurations of the sandbox and of each container.
+
+Pure: paths are computed here, made by the adapters. Sources: lifecycle 7 and 8, and recordings of a real
+kubelet in tests/golden.
+"""
+
+from __future__ import annotations
+
+from hashlib import blake2b
+
+import msgspec
+
+from services.podworker.core.dns import pod_dns, pod_hostname
+from services.podworker.core.expansion import environment, expand_all
+from services.podworker.core.images import with_default_tag
+from services.podworker.core.node_facts import (
+    DNSConfig,
+    NodeFacts,
+    container_log_path,
+    hosts_path,
+    pod_log_directory,
+    termination_log_path,
+)
+from services.podworker.core.resources import (
+    CPU_PERIOD_MICROSECONDS,
+    MIN_CPU_SHARES,
+    SANDBOX_OOM_SCORE_ADJ,
+    cgroup_parent,
+    clamped_oom,
+    cpu_quota,
+    cpu_shares,
+    memory_limit,
+    oom_score_adj,
+)
+from shared.kube import names
+from shared.kube.pod import Container, ContainerPort, Pod
+
+SHM_BYTES = 64 * 1024 * 1024
+HOSTS_TARGET = "/etc/hosts"
+
+
+class Mount(msgspec.Struct, frozen=True, kw_only=True):
+    """A bind of a path of the host, which must be there already."""
+
+    source: str
+    target: str
+    read_only: bool = False
+
+
+class PortMapping(msgspec.Struct, frozen=True, kw_only=True):
+    """A published port; only ports with a hostPort are."""
+
+    container_port: int
+    host_port: int
+    host_ip: str = ""
+    protocol: str = "TCP"
+
+
+class SandboxConfig(msgspec.Struct, frozen=True, kw_only=True):
+    """The container that holds the pod's network and IPC namespaces."""
+
+    name: str
+    """The engine's name: `k8s_POD_<pod>_<namespace>_<uid>_<attempt>`."""
+    uid: str
+    namespace: str
+    pod: str
+    attempt: int
+    image: str
+    labels: dict[str, str]
+    hostname: str
+    cgroup_parent: str
+    oom_score_adj: int
+    cpu_shares: int = MIN_CPU_SHARES
+    ports: tuple[PortMapping, ...] = ()
+    dns: DNSConfig = DNSConfig()
+    network_mode: str = "default"
+    """"default" (the engine's bridge), "host", or the name of a network."""
+    ipc_mode: str = "shareable"
+    user: str = ""
+    """"" = the image's."""
+    security_opts: tuple[str, ...] = ("no-new-privileges",)
+    shm_bytes: int = SHM_BYTES
+    log_directory: str
+    """Of the pod; made 0755 before the first container."""
+    log_max_bytes: int
+    log_max_files: int
+
+
+class ContainerConfig(msgspec.Struct, frozen=True, kw_only=True):
+    """One attempt of one container of the pod's spec."""
+
+    name: str
+    """The engine's name: `k8s_<container>_<pod>_<namespace>_<uid>_<attempt>`."""
+    container: str
+    """The name in the spec."""
+    uid: str
+    namespace: str
+    pod: str
+    attempt: int
+    sandbox_id: str
+    image: str
+    """The reference with its tag."""
+    command: tuple[str, ...] = ()
+    """The entry point; empty = the image's."""
+    args: tuple[str, ...] = ()
+    """Empty = the image's, unless there is a command."""
+    env: tuple[str, ...] = ()
+    """`NAME=value`."""
+    working_dir: str = ""
+    """"" = the image's."""
+    labels: dict[str, str]
+    user: str
+    """`uid` or a name: never empty, as the kubelet asks for the image's own user (0 without one) by name."""
+    tty: bool = False
+    stdin: bool = False
+    stdin_once: bool = False
+    cpu_shares: int
+    cpu_period: int = CPU_PERIOD_MICROSECONDS
+    """Microseconds."""
+    cpu_quota: int = 0
+    """Microseconds per period; 0 = unlimited."""
+    memory: int = 0
+    """Bytes, for memory and for memory with swap; 0 = unlimited."""
+    oom_score_adj: int
+    cgroup_parent: str
+    network_mode: str
+    ipc_mode: str
+    pid_mode: str = ""
+    mounts: tuple[Mount, ...] = ()
+    security_opts: tuple[str, ...] = ("seccomp=unconfined",)
+    shm_bytes: int = SHM_BYTES
+    stop_signal: str = ""
+    """"" = the image's, else SIGTERM."""
+    log_path: str
+    """Absolute; becomes a link to the engine's log file."""
+    log_max_bytes: int
+    log_max_files: int
+    termination_log: str
+    """The host's file behind terminationMessagePath: to be made empty, mode 0666."""
+    hosts_file: str
+    """The host's file behind /etc/hosts."""
+
+
+def container_hash(container: Container, source: str) -> str:
+    """A fingerprint of the definition, kept in a label: when it differs, the running container is replaced.
+
+    API pods: name and image only, as kubelet 1.36. File and URL pods (with a fixed uid): any field but
+    resources. The canonical form leaves out every field that has its default, so that a field added by a
+    later version changes no hash; a test pins it.
+    """
+    if source == "api":
+        fields: object = {"image": container.image, "name": container.name}
+    else:
+        fields = {k: v for k, v in msgspec.to_builtins(container).items() if k != "resources"}
+    return blake2b(msgspec.json.encode(fields, order="sorted"), digest_size=8).hexdigest()
+
+
+def sandbox_config(pod: Pod, node: NodeFacts, attempt: int) -> SandboxConfig:
+    """The sandbox of a pod whose body has its UID."""
+    meta = pod.metadata
+    name = names.ContainerName(names.SANDBOX_CONTAINER, meta.name, meta.namespace, meta.uid, attempt)
+    return SandboxConfig(
+        name=str(name),
+        uid=meta.uid,
+        namespace=meta.namespace,
+        pod=meta.name,
+        attempt=attempt,
+        image=node.sandbox_image,
+        labels=_sandbox_labels(pod, node),
+        hostname="" if pod.spec.host_network else pod_hostname(pod, node),
+        cgroup_parent=cgroup_parent(pod, node),
+        oom_score_adj=clamped_oom(SANDBOX_OOM_SCORE_ADJ, node),
+        ports=tuple(_mapping(port) for c in pod.spec.containers for port in c.ports if port.host_port),
+        dns=pod_dns(pod, node),
+        network_mode="host" if pod.spec.host_network else node.network or "default",
+        log_directory=pod_log_directory(node, meta.namespace, meta.name, meta.uid),
+        log_max_bytes=node.log_max_bytes,
+        log_max_files=node.log_max_files,
+    )
+
+
+def container_config(
+    pod: Pod,
+    container: Container,
+    node: NodeFacts,
+    attempt: int,
+    *,
+    sandbox_id: str,
+    source: str,
+    image_user: str = "",
+) -> ContainerConfig:
+    """One attempt of a container. `source` decides the hash; `image_user` is the image's own USER."""
+    meta = pod.metadata
+    variables = environment(container.env)
+    join = f"container:{sandbox_id}"
+    termination_log = termination_log_path(node, meta.uid, container.name, attempt)
+    hosts = hosts_path(node, meta.uid)
+    log_path = container_log_path(node, meta.namespace, meta.name, meta.uid, container.name, attempt)
+    name = names.ContainerName(container.name, meta.name, meta.namespace, meta.uid, attempt)
+    return ContainerConfig(
+        name=str(name),
+        container=container.name,
+        uid=meta.uid,
+        namespace=meta.namespace,
+        pod=meta.name,
+        attempt=attempt,
+        sandbox_id=sandbox_id,
+        image=with_default_tag(container.image),
+        command=expand_all(container.command, variables),
+        args=expand_all(container.args, variables),
+        env=tuple(f"{key}={text}" for key, text in variables.items()),
+        working_dir=container.working_dir,
+        labels=_container_labels(pod, container, node, attempt, sandbox_id, log_path, source),
+        user=effective_user(image_user),
+        tty=container.tty,
+        stdin=container.stdin,
+        stdin_once=container.stdin_once,
+        cpu_shares=cpu_shares(container),
+        cpu_quota=cpu_quota(container),
+        memory=memory_limit(container),
+        oom_score_adj=oom_score_adj(pod, container, node),
+        cgroup_parent=cgroup_parent(pod, node),
+        network_mode="host" if pod.spec.host_network else join,
+        ipc_mode=join,
+        mounts=_mounts(container, termination_log, hosts),
+        log_path=log_path,
+        log_max_bytes=node.log_max_bytes,
+        log_max_files=node.log_max_files,
+        termination_log=termination_log,
+        hosts_file=hosts,
+    )
+
+
+def effective_user(image_user: str) -> str:
+    """The user to ask for when the pod names none.
+
+    kubelet: the image's uid or user name without its group; an image without a USER counts as uid 0.
+    """
+    return image_user.split(":", 1)[0] or "0"
+
+
+def _mounts(container: Container, termination_log: str, hosts: str) -> tuple[Mount, ...]:
+    mounts = []
+    if container.termination_message_path:
+        mounts.append(Mount(source=termination_log, target=container.termination_message_path))
+    mounts.append(Mount(source=hosts, target=HOSTS_TARGET))
+    return tuple(mounts)
+
+
+def _mapping(port: ContainerPort) -> PortMapping:
+    return PortMapping(
+        container_port=port.container_port,
+        host_port=port.host_port,
+        host_ip=port.host_ip,
+        protocol=port.protocol,
+    )
+
+
+def _identity(pod: Pod, node: NodeFacts) -> dict[str, str]:
+    return {
+        names.LABEL_POD_NAME: pod.metadata.name,
+        names.LABEL_POD_NAMESPACE: pod.metadata.namespace,
+        names.LABEL_POD_UID: pod.metadata.uid,
+        names.ANNOTATION_GRACE: str(pod.spec.termination_grace_period_seconds),
+        names.LABEL_INSTANCE: node.instance,
+    }
+
+
+def _sandbox_labels(pod: Pod, node: NodeFacts) -> dict[str, str]:
+    """The pod's own labels and annotations first, so that they can't hide ours."""
+    return {
+        **pod.metadata.labels,
+        **{f"annotation.{key}": text for key, text in pod.metadata.annotations.items()},
+        **_identity(pod, node),
+        names.LABEL_CONTAINER_NAME: names.SANDBOX_CONTAINER,
+        names.LABEL_DOCKER_TYPE: names.TYPE_SANDBOX,
+    }
+
+
+def _container_labels(
+    pod: Pod, container: Container, node: NodeFacts, attempt: int, sandbox_id: str, log_path: str, source: str
+) -> dict[str, str]:
+    labels = {
+        **_identity(pod, node),
+        names.LABEL_CONTAINER_NAME: container.name,
+        names.LABEL_DOCKER_TYPE: names.TYPE_CONTAINER,
+        names.LABEL_SANDBOX_ID: sandbox_id,
+        names.LABEL_LOG_PATH: log_path,
+        names.ANNOTATION_HASH: container_hash(container, source),
+        names.ANNOTATION_RESTART_COUNT: str(attempt),
+        names.ANNOTATION_TERMINATION_PATH: container.termination_message_path,
+        names.ANNOTATION_TERMINATION_POLICY: container.termination_message_policy,
+    }
+    if container.ports:
+        labels[names.ANNOTATION_PORTS] = msgspec.json.encode(container.ports).decode()
+    return labels
