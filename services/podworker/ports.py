@@ -98,7 +98,13 @@ class ContainerRuntime(Protocol):
         """Force, with its anonymous volumes."""
         ...
 
-    async def remove_pod_sandbox(self, sandbox_id: str) -> None: ...
+    async def stop_pod_sandbox(self, sandbox_id: str) -> None:
+        """TERM, then KILL after 10 s; the dead sandbox stays, as the pod's record. Not running is success."""
+        ...
+
+    async def remove_pod_sandbox(self, sandbox_id: str) -> None:
+        """Force. Containers that belong to it stay."""
+        ...
 
     async def remove_pod_leftovers(self, uid: str) -> None:
         """After the last container is gone: the pod's cgroups and log links."""

@@ -100,7 +100,7 @@ class Stop(_Fact, frozen=True, kw_only=True):
     """When SIGKILL is due."""
     reason: str
     sent: bool = False
-    """The stop signal was sent. False = decided but not carried out yet: it's sent (again) at the next look."""
+    """The stop signal was sent. False = decided but not carried out yet: sent (again) at the next look."""
     killed: bool = False
     """SIGKILL was sent."""
     kill_again_at: float | None = None
