@@ -1,0 +1,118 @@
+"""A watch on a bucket that never goes deaf: a complete list first, then changes, and a new list on every doubt.
+
+nats-py's own watch sleeps about 18 s after a server restart; this one lists again as soon as the connection is back,
+when the stream turns out to be ahead of what was seen, and every five minutes anyway.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from shared.bus.client import _NETWORK_ERRORS, Bus
+from shared.bus.errors import BusUnavailable
+from shared.contracts.subject import Bucket
+
+log = logging.getLogger("podbus.bus.watch")
+
+GAP_CHECK_SECONDS = 10.0
+RELIST_SECONDS = 300.0
+_CONSUMER_SECONDS = 30.0
+"""How long the server keeps an abandoned consumer: without it each re-list would leave one for five minutes."""
+
+OnList = Callable[[Mapping[str, bytes]], None]
+OnChange = Callable[[str, bytes | None], None]
+
+
+class BucketWatch:
+    """Calls `on_list` with the whole bucket (at least once before `listed` is set), then `on_change(key, value)`;
+    a deleted key's value is None. Both run on the loop and must be quick."""
+
+    def __init__(self, bus: Bus, bucket: Bucket, on_list: OnList, on_change: OnChange) -> None:
+        self._bus = bus
+        self._bucket = bucket
+        self._on_list = on_list
+        self._on_change = on_change
+        self._kick = asyncio.Event()
+        self._seen = 0
+        self.listed = asyncio.Event()
+        bus.on_reconnect(self._kick.set)
+
+    def relist(self) -> None:
+        """List again now."""
+        self._kick.set()
+
+    async def run(self) -> None:
+        """Watch for ever. Errors of the bus only delay."""
+        delay = 0.2
+        while True:
+            self._kick.clear()
+            try:
+                await self._watch_once()
+                delay = 0.2
+            except (*_NETWORK_ERRORS, BusUnavailable) as error:
+                log.info("watch broken bucket=%s error=%s retry_in=%.1fs", self._bucket.name, error, delay)
+                try:
+                    await asyncio.wait_for(self._kick.wait(), delay * random.uniform(0.8, 1.2))  # noqa: S311
+                except TimeoutError:
+                    delay = min(delay * 2, 5.0)
+
+    async def _watch_once(self) -> None:
+        store = await self._bus.bucket(self._bucket)
+        watcher = await store.watchall(inactive_threshold=_CONSUMER_SECONDS)
+        gap = asyncio.create_task(self._find_gap())
+        kick = asyncio.create_task(self._kick.wait())
+        entries: dict[str, bytes] | None = {}
+        loop = asyncio.get_running_loop()
+        until = loop.time() + RELIST_SECONDS
+        update: asyncio.Task[Any] | None = None
+        try:
+            while (left := until - loop.time()) > 0:
+                if update is None:
+                    update = asyncio.ensure_future(watcher.updates(timeout=2 * RELIST_SECONDS))  # type: ignore[no-untyped-call]
+                await asyncio.wait({update, gap, kick}, return_when=asyncio.FIRST_COMPLETED, timeout=left)
+                if kick.done() or gap.done() or not update.done():
+                    return
+                entry, update = update.result(), None
+                if entry is None:  # the marker behind the initial list
+                    if entries is not None:
+                        self._on_list(entries)
+                        self.listed.set()
+                        entries = None
+                    continue
+                self._seen = max(self._seen, entry.revision or 0)
+                value = None if entry.operation in ("DEL", "PURGE") else entry.value
+                if entries is None:
+                    self._on_change(entry.key, value)
+                elif value is not None:
+                    entries[entry.key] = value
+        finally:
+            for task in (update, gap, kick):
+                if task is not None:
+                    task.cancel()
+            self._seen = 0
+            try:
+                await watcher.stop()  # type: ignore[no-untyped-call]
+            except _NETWORK_ERRORS as error:
+                log.debug("watch not stopped bucket=%s error=%s", self._bucket.name, error)
+
+    async def _find_gap(self) -> None:
+        """Return when the stream is ahead of what was seen at two checks, or isn't the stream that we watch."""
+        identity, behind = "", 0
+        while True:
+            await asyncio.sleep(GAP_CHECK_SECONDS)
+            if not self._bus.connected:
+                continue
+            try:
+                created, last = await self._bus.last_sequence(self._bucket)
+            except BusUnavailable:
+                behind += 1
+            else:
+                behind = behind + 1 if last > self._seen or (identity and created != identity) else 0
+                identity = identity or created
+            if behind >= 2:
+                log.warning("watch has a gap bucket=%s: listing again", self._bucket.name)
+                return

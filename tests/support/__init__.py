@@ -1,0 +1,1 @@
+"""Plain modules that tests import: real servers, waiting, builders."""
