@@ -1,0 +1,1 @@
+"""The one process skeleton: settings, logging, guarded tasks, readiness, watchdog, orderly end."""

@@ -1,0 +1,88 @@
+"""Is the loop turning? A thread outside it watches, and a file's age tells others.
+
+The thread kills a process whose event loop hangs: a hung worker would keep its pods' slots for ever.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import faulthandler
+import json
+import os
+import sys
+import threading
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+BEAT_SECONDS = 5.0
+HANG_SECONDS = 15.0
+EXIT_HUNG = 70
+
+Check = Callable[[], str | None]
+"""None = fine, else why not."""
+
+
+class Watchdog:
+    """Ends this process, with every thread's traceback, when `beat` wasn't called for HANG_SECONDS."""
+
+    def __init__(self, hang_seconds: float = HANG_SECONDS) -> None:
+        self._limit = hang_seconds
+        self._last = time.monotonic()
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._watch, name="watchdog", daemon=True)
+
+    def start(self) -> None:
+        self._last = time.monotonic()
+        self._thread.start()
+
+    def beat(self) -> None:
+        self._last = time.monotonic()
+
+    def stop(self) -> None:
+        self._stop.set()
+
+    def _watch(self) -> None:
+        wakeup = self._limit / 5
+        before = time.monotonic()
+        while not self._stop.wait(wakeup):
+            now = time.monotonic()
+            if now - before > 2 * wakeup + 1:  # we were stopped ourselves (SIGSTOP, a frozen machine): start afresh
+                self._last = now
+            before = now
+            if now - self._last > self._limit:
+                sys.stderr.write(f"watchdog: the event loop hangs since {now - self._last:.0f} s, ending\n")
+                faulthandler.dump_traceback(all_threads=True)
+                os._exit(EXIT_HUNG)
+
+
+class HealthFile:
+    """`<run>/health/<process>.json`, rewritten while the loop turns; its age is the liveness check in containers."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def write(self, facts: Mapping[str, object]) -> None:
+        self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        scratch = self._path.with_suffix(f".{os.getpid()}")
+        scratch.write_text(json.dumps(facts))
+        scratch.replace(self._path)
+
+    def remove(self) -> None:
+        self._path.unlink(missing_ok=True)
+
+
+async def keep_beating(
+    watchdog: Watchdog, file: HealthFile, facts: Callable[[], Mapping[str, object]]
+) -> None:
+    """Guarded task: beat once a second, write the file every BEAT_SECONDS. A full disk only skips the file."""
+    beats = 0
+    while True:
+        watchdog.beat()
+        if beats % int(BEAT_SECONDS) == 0:
+            try:
+                file.write(facts())
+            except OSError as error:
+                sys.stderr.write(f"health file not written: {error}\n")
+        beats += 1
+        await asyncio.sleep(1)

@@ -1,0 +1,141 @@
+"""What every service is told: one frozen Settings, the same for all, from the environment and the configuration file.
+
+`podbus up` loads it once and hands it to its children; in a container each service loads it by itself.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from shared.kube.validation_names import dns_subdomain_errors
+from shared.runtime.config import KubeletConfig, load_config
+from shared.runtime.paths import DataPaths
+
+DEFAULT_DATA = "/var/lib/podbus"
+DEFAULT_MANIFESTS = "/etc/podbus/manifests"
+DEFAULT_SANDBOX_IMAGE = "podbus/pause:3.10"
+
+
+class SettingsError(Exception):
+    """Every problem at once: `problems` holds one sentence each, with the setting's name."""
+
+    def __init__(self, problems: list[str]) -> None:
+        super().__init__("; ".join(problems))
+        self.problems = problems
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    data: Path = Path(DEFAULT_DATA)
+    """PODBUS_DATA. All that the node keeps; a local filesystem. Default /var/lib/podbus."""
+    manifests: Path | None = Path(DEFAULT_MANIFESTS)
+    """PODBUS_MANIFESTS, else staticPodPath: directory (or one file) of manifests; None = no file source.
+    Default /etc/podbus/manifests."""
+    node_name: str = "localhost"
+    """PODBUS_NODE_NAME or --hostname-override; fixed at first start in <data>/node. Default: the host's name, lower case."""
+    port: int = 10250
+    """PODBUS_PORT, else the configuration's port: the HTTPS API's TCP port."""
+    strict: bool = False
+    """PODBUS_STRICT=1: a manifest with an unknown field is refused instead of warned of. Default off."""
+    workers: int = 1
+    """PODBUS_WORKERS or --workers: podworker processes under `podbus up`, 1..64. Default 1."""
+    sandbox_image: str = DEFAULT_SANDBOX_IMAGE
+    """PODBUS_SANDBOX_IMAGE: image of the sandbox containers. Default podbus/pause:3.10."""
+    network: str = ""
+    """PODBUS_NETWORK: Docker network of the sandboxes. Default: the engine's default bridge."""
+    node_ip: str = ""
+    """PODBUS_NODE_IP: the node's address in statuses. Default: the address of the default route's interface."""
+    log_root: str = "/var/log/pods"
+    """PODBUS_POD_LOGS: where the links to container logs are laid. Default /var/log/pods."""
+    log_level: str = "INFO"
+    """PODBUS_LOG_LEVEL: DEBUG, INFO, WARNING or ERROR. Default INFO."""
+    docker_host: str = "unix:///var/run/docker.sock"
+    """DOCKER_HOST: the engine's socket."""
+    config: KubeletConfig = field(default_factory=KubeletConfig)
+    """PODBUS_CONFIG or --config: the KubeletConfiguration file."""
+    config_warnings: tuple[str, ...] = ()
+    """What the configuration file says that has no effect."""
+
+    @property
+    def paths(self) -> DataPaths:
+        return DataPaths(self.data)
+
+
+def load_settings(environment: Mapping[str, str] | None = None) -> Settings:
+    """Read PODBUS_* and the configuration file. Raises SettingsError with every problem."""
+    env = os.environ if environment is None else environment
+    problems: list[str] = []
+    config = KubeletConfig()
+    warnings: list[str] = []
+    if path := env.get("PODBUS_CONFIG"):
+        config, errors, warnings = load_config(Path(path))
+        problems += errors
+    data = Path(env.get("PODBUS_DATA") or DEFAULT_DATA)
+    if not data.is_absolute():
+        problems.append(f"PODBUS_DATA: {str(data)!r} is not an absolute path")
+    manifests = env.get("PODBUS_MANIFESTS") or config.static_pod_path or DEFAULT_MANIFESTS
+    settings = Settings(
+        data=data,
+        manifests=Path(manifests),
+        node_name=_node_name(data, env.get("PODBUS_NODE_NAME", ""), problems),
+        port=_whole(env, "PODBUS_PORT", config.port, 1, 65535, problems),
+        strict=_flag(env, "PODBUS_STRICT", problems),
+        workers=_whole(env, "PODBUS_WORKERS", 1, 1, 64, problems),
+        sandbox_image=env.get("PODBUS_SANDBOX_IMAGE") or DEFAULT_SANDBOX_IMAGE,
+        network=env.get("PODBUS_NETWORK", ""),
+        node_ip=env.get("PODBUS_NODE_IP", ""),
+        log_root=env.get("PODBUS_POD_LOGS") or "/var/log/pods",
+        log_level=_level(env, problems),
+        docker_host=env.get("DOCKER_HOST") or "unix:///var/run/docker.sock",
+        config=config,
+        config_warnings=tuple(warnings),
+    )
+    if problems:
+        raise SettingsError(problems)
+    return settings
+
+
+def _node_name(data: Path, asked: str, problems: list[str]) -> str:
+    """The name fixed at first start wins; another one that is asked for later is refused, not ignored."""
+    asked = asked.strip().lower()
+    kept_path = DataPaths(data).node_file
+    kept = kept_path.read_text().strip() if kept_path.is_file() else ""
+    name = kept or asked or socket.gethostname().strip().lower()
+    if kept and asked and kept != asked:
+        problems.append(
+            f"PODBUS_NODE_NAME: this data directory belongs to node {kept!r} ({kept_path}), not to {asked!r}:"
+            " use another data directory"
+        )
+    problems += [f"PODBUS_NODE_NAME: {name!r}: {text}" for text in dns_subdomain_errors(name)]
+    return name
+
+
+def _whole(env: Mapping[str, str], key: str, default: int, low: int, high: int, problems: list[str]) -> int:
+    text = env.get(key, "").strip()
+    if not text:
+        return default
+    if not text.isdecimal() or not low <= int(text) <= high:
+        problems.append(f"{key}: {text!r} is not a whole number from {low} to {high}")
+        return default
+    return int(text)
+
+
+def _flag(env: Mapping[str, str], key: str, problems: list[str]) -> bool:
+    text = env.get(key, "").strip().lower()
+    if text in ("", "0", "false", "no", "off"):
+        return False
+    if text not in ("1", "true", "yes", "on"):
+        problems.append(f"{key}: {text!r} is neither true nor false")
+    return True
+
+
+def _level(env: Mapping[str, str], problems: list[str]) -> str:
+    text = (env.get("PODBUS_LOG_LEVEL") or "INFO").upper()
+    if text not in ("DEBUG", "INFO", "WARNING", "ERROR"):
+        problems.append(f"PODBUS_LOG_LEVEL: {text!r} is none of DEBUG, INFO, WARNING, ERROR")
+        return "INFO"
+    return text
