@@ -93,18 +93,16 @@ class Backoff(_Fact, frozen=True, kw_only=True):
 
 
 class Stop(_Fact, frozen=True, kw_only=True):
-    """A container that was told to end. The deadline only ever moves earlier."""
+    """A container that was told to end. It ends in any case: a stop is never taken back."""
 
-    signalled_at: float
     deadline: float
-    """When SIGKILL is due."""
+    """When SIGKILL is due. Only ever moves earlier, but for re-basing."""
     reason: str
-    sent: bool = False
-    """The stop signal was sent. False = decided but not carried out yet: sent (again) at the next look."""
-    killed: bool = False
-    """SIGKILL was sent."""
-    kill_again_at: float | None = None
-    """When SIGKILL is tried again, should the container still be there."""
+    """Why: "terminating", "ended", "definition", "sandbox", "removed"."""
+    signalled_at: float | None = None
+    """When the stop signal was sent; None = decided but not carried out yet: sent at the next look."""
+    killed_at: float | None = None
+    """When SIGKILL was last sent."""
 
 
 class Waiting(_Fact, frozen=True, kw_only=True):

@@ -1,0 +1,128 @@
+"""The planner: a pod's definition, its memory and what the engine shows -> what to do now.
+
+Level-triggered: it's asked again after every change and answers "nothing" once all is as it should be. It
+never plans two live sandboxes, never starts anything in a pod that terminates, and touches only what
+`runtime` lists.
+"""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from services.podworker.core import stopping
+from services.podworker.core.events_text import child_oom_killed, sandbox_changed
+from services.podworker.core.model import PodMemory, RuntimePod
+from services.podworker.core.phase import is_terminal, projected_phase
+from services.podworker.core.plan import CreateSandbox, Draft, Plan, StopSandbox, SyncConfig
+from services.podworker.core.restarts import STOPPED_FOR_SANDBOX, is_replaced
+from services.podworker.core.sandboxes import usable_sandbox
+from services.podworker.core.starting import start_container, sync_containers
+from shared.kube.names import SANDBOX_CONTAINER
+from shared.kube.pod import Pod
+
+DEFAULT_CONFIG = SyncConfig()
+
+
+def compute_pod_actions(
+    pod: Pod | None,
+    memory: PodMemory,
+    runtime: RuntimePod,
+    *,
+    now: float,
+    config: SyncConfig = DEFAULT_CONFIG,
+) -> Plan:
+    """One look at a pod. `pod` is None for an orphan that is known only by its labels: it can only be ended.
+
+    `runtime` is the newest listing (empty when nothing of the pod is there); `now` in seconds since the
+    epoch.
+    """
+    draft = Draft(memory=_without_gone_stops(memory, runtime), runtime=runtime, now=now, config=config)
+    _tell_child_ooms(draft)
+    if memory.termination is not None:
+        stopping.terminate(draft)
+    elif pod is None:
+        draft.note("The pod's definition isn't known")
+    elif memory.rejection is not None:
+        stopping.end_pod(draft, pod.spec.termination_grace_period_seconds, "The pod was rejected")
+    elif not memory.admitted:
+        draft.note("The pod isn't admitted yet")
+    elif is_terminal(projected_phase(pod, memory, runtime)):
+        stopping.end_pod(draft, pod.spec.termination_grace_period_seconds, "The pod has finished")
+        stopping.prune(draft)
+    else:
+        _sync(draft, pod)
+    return draft.plan()
+
+
+def _sync(draft: Draft, pod: Pod) -> None:
+    sandbox = usable_sandbox(pod, draft.runtime)
+    if sandbox is None:
+        _renew_sandbox(draft, pod)
+    else:
+        sync_containers(draft, pod, sandbox)
+    stopping.prune(draft)
+
+
+def _renew_sandbox(draft: Draft, pod: Pod) -> None:
+    """Everything ends first, then a new sandbox and its containers start."""
+    grace = max(float(pod.spec.termination_grace_period_seconds), draft.config.min_stop)
+    if not stopping.end_all(draft, deadline=draft.now + grace, reason=STOPPED_FOR_SANDBOX):
+        return
+    for sandbox in draft.runtime.sandboxes:
+        if sandbox.ready:
+            draft.act(StopSandbox(sandbox_id=sandbox.id, reason="The pod's sandbox can't be used any more"))
+    starts = _starts_in_new_sandbox(draft, pod)
+    if not starts:
+        draft.note("The sandbox is gone, and no container may be started again")
+        return
+    failure = draft.memory.waiting.get(SANDBOX_CONTAINER)
+    if failure is not None and failure.retry_at is not None and draft.now < failure.retry_at:
+        draft.note("The last try to create the sandbox failed")
+        draft.wake(failure.retry_at)
+        return
+    attempt = max((s.attempt for s in draft.runtime.sandboxes), default=-1) + 1
+    if draft.runtime.sandboxes:
+        draft.tell(sandbox_changed())
+    reason = "The pod's sandbox changed" if draft.runtime.sandboxes else "The pod has no sandbox"
+    draft.act(CreateSandbox(attempt=attempt, reason=reason))
+    for container in pod.spec.containers:
+        if container.name in starts:
+            start_container(draft, pod, container, None)
+
+
+def _starts_in_new_sandbox(draft: Draft, pod: Pod) -> set[str]:
+    """kubelet: Never starts nothing once a container existed; OnFailure leaves out what has succeeded."""
+    policy, runtime = pod.spec.restart_policy, draft.runtime
+    if policy == "Never" and runtime.containers:
+        return set()
+    names = {container.name for container in pod.spec.containers}
+    if policy != "OnFailure":
+        return names
+    newest = [c for name in names if (c := runtime.newest(name)) is not None]
+    return names - {
+        c.name
+        for c in newest
+        if c.state == "exited" and c.exit_code == 0 and not is_replaced(draft.memory, c, policy)
+    }
+
+
+def _without_gone_stops(memory: PodMemory, runtime: RuntimePod) -> PodMemory:
+    there = {container.id for container in runtime.containers}
+    if memory.stops.keys() <= there:
+        return memory
+    return replace(memory, stops={key: stop for key, stop in memory.stops.items() if key in there})
+
+
+def _tell_child_ooms(draft: Draft) -> None:
+    """Once per container, when its end is first seen: the last status doesn't show it as terminated yet."""
+    told = _terminated_ids(draft.memory)
+    for container in draft.runtime.containers:
+        fresh = container.state == "exited" and f"docker://{container.id}" not in told
+        if fresh and container.oom_killed and container.exit_code != 137:
+            draft.tell(child_oom_killed(container.name, container.exit_code))
+
+
+def _terminated_ids(memory: PodMemory) -> set[str]:
+    statuses = memory.status.container_statuses if memory.status is not None else []
+    states = [state for status in statuses for state in (status.state, status.last_state)]
+    return {state.terminated.container_id for state in states if state.terminated is not None}

@@ -1,0 +1,91 @@
+"""Pod, memory and what the engine shows -> v1.PodStatus, as the newest kubelet would write it."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from services.podworker.core.conditions import pod_conditions
+from services.podworker.core.container_states import container_statuses, init_container_statuses
+from services.podworker.core.model import PodMemory, Rejection, RuntimePod
+from services.podworker.core.phase import phase_with_statuses
+from services.podworker.core.resources import qos_class
+from services.podworker.core.sandboxes import usable_sandbox
+from shared.kube.pod import Pod
+from shared.kube.status import PodIP, PodStatus
+from shared.kube.times import rfc3339
+
+
+def generate_status(
+    pod: Pod, memory: PodMemory, runtime: RuntimePod, *, node_ip: str, now: float
+) -> PodStatus:
+    """The status to publish. `memory.status` is the one before it; `now` in seconds since the epoch.
+
+    Store the answer with `remember_status`: the next call builds on it.
+    """
+    if memory.rejection is not None:
+        return _rejected(pod, memory, memory.rejection, now)
+    init = init_container_statuses(pod, memory, runtime)
+    regular = container_statuses(pod, memory, runtime)
+    phase = phase_with_statuses(pod, memory, runtime, init, regular)
+    same_phase = memory.status is not None and memory.status.phase == phase
+    ips = _addresses(pod, memory, runtime, node_ip)
+    return PodStatus(
+        phase=phase,
+        conditions=pod_conditions(
+            pod,
+            phase,
+            init,
+            regular,
+            memory.status,
+            can_start_containers=usable_sandbox(pod, runtime) is not None,
+            now=now,
+        ),
+        message=memory.status.message if memory.status and same_phase else "",
+        reason=memory.status.reason if memory.status and same_phase else "",
+        host_ip=node_ip,
+        pod_ip=ips[0] if ips else "",
+        pod_ips=[PodIP(ip=ip) for ip in ips],
+        start_time=_start_time(memory, now),
+        init_container_statuses=init,
+        container_statuses=regular,
+        qos_class=qos_class(pod),
+    )
+
+
+def remember_status(memory: PodMemory, status: PodStatus, *, now: float) -> PodMemory:
+    """The memory with a status that is about to be stored and published."""
+    return replace(
+        memory,
+        status=status,
+        started_at=now if memory.started_at is None else memory.started_at,
+        ips=tuple(ip.ip for ip in status.pod_ips) or memory.ips,
+    )
+
+
+def _rejected(pod: Pod, memory: PodMemory, rejection: Rejection, now: float) -> PodStatus:
+    """kubelet: a pod that wasn't admitted has no container statuses, no address and no conditions."""
+    return PodStatus(
+        phase="Failed",
+        reason=rejection.reason,
+        message=f"Pod was rejected: {rejection.message}",
+        start_time=_start_time(memory, now),
+        qos_class=qos_class(pod),
+    )
+
+
+def _start_time(memory: PodMemory, now: float) -> str:
+    return rfc3339(now if memory.started_at is None else memory.started_at)
+
+
+def _addresses(pod: Pod, memory: PodMemory, runtime: RuntimePod, node_ip: str) -> tuple[str, ...]:
+    """The newest ready sandbox's, one per family; the last known ones when there is none."""
+    if pod.spec.host_network:
+        return (node_ip,) if node_ip else ()
+    ready = next((s for s in runtime.sandboxes if s.ready and s.ips), None)
+    if ready is None:
+        return memory.ips
+    by_family = {":" in ip: ip for ip in reversed(ready.ips)}
+    wants_ipv6_first = ":" in node_ip
+    return tuple(
+        by_family[family] for family in (wants_ipv6_first, not wants_ipv6_first) if family in by_family
+    )

@@ -1,0 +1,188 @@
+"""Which regular containers run on, end or start (lifecycle 3.4), and what a start has to wait for."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from services.podworker.core import images
+from services.podworker.core.container_config import container_hash
+from services.podworker.core.events_text import (
+    full_name,
+    invalid_image,
+    pull_backed_off,
+    restart_backed_off,
+    start_failed,
+)
+from services.podworker.core.model import PodMemory, RuntimeContainer, RuntimeSandbox, Waiting
+from services.podworker.core.plan import Draft, PullImage, RemoveContainer, StartContainer
+from services.podworker.core.restarts import (
+    CRASH_LOOP,
+    STOPPED_AS_STRAY,
+    STOPPED_FOR_DEFINITION,
+    STOPPED_FOR_SANDBOX,
+    crash_backoff_until,
+    crash_message,
+    image_backoff_until,
+    is_replaced,
+    next_attempt,
+    next_crash_backoff,
+    should_start,
+)
+from services.podworker.core.results import IMAGE_PULL_BACK_OFF, INVALID_IMAGE_NAME
+from services.podworker.core.stopping import end_pod, stop_container
+from shared.kube.pod import Container, Pod
+
+
+def sync_containers(draft: Draft, pod: Pod, sandbox: RuntimeSandbox) -> None:
+    """With a usable sandbox: keep, replace or start each container; end the pod when none is left to run."""
+    wanted = False
+    for container in pod.spec.containers:
+        wanted = _sync_container(draft, pod, container, sandbox) or wanted
+    if wanted:
+        _stop_strays(draft, pod)
+    else:
+        end_pod(draft, _grace(draft, pod), "No container is left to run")
+
+
+def _stop_strays(draft: Draft, pod: Pod) -> None:
+    """Containers that an edit took out of a pod with a fixed uid. The kubelet would let them run on."""
+    names = {container.name for container in pod.spec.containers}
+    deadline = draft.now + _grace(draft, pod)
+    for stray in draft.runtime.running:
+        if stray.name not in names:
+            message = f"Container {stray.name} is no longer in the pod's definition"
+            stop_container(draft, stray, deadline=deadline, reason=STOPPED_AS_STRAY, message=message)
+
+
+def _grace(draft: Draft, pod: Pod) -> float:
+    return max(float(pod.spec.termination_grace_period_seconds), draft.config.min_stop)
+
+
+def _sync_container(draft: Draft, pod: Pod, container: Container, sandbox: RuntimeSandbox) -> bool:
+    """True when the container runs or is to run."""
+    newest = draft.runtime.newest(container.name)
+    if newest is not None and newest.state == "running":
+        _sync_running(draft, pod, container, newest, sandbox)
+        return True
+    if not should_start(pod, draft.memory, newest):
+        return False
+    start_container(draft, pod, container, sandbox)
+    return True
+
+
+def _sync_running(
+    draft: Draft, pod: Pod, container: Container, newest: RuntimeContainer, sandbox: RuntimeSandbox
+) -> None:
+    deadline = draft.now + _grace(draft, pod)
+    if newest.id in draft.memory.stops:
+        stop_container(draft, newest, deadline=deadline, reason=draft.memory.stops[newest.id].reason)
+    elif newest.hash and newest.hash != container_hash(container, draft.memory.source):
+        message = f"Container {container.name} definition changed, will be restarted"
+        stop_container(draft, newest, deadline=deadline, reason=STOPPED_FOR_DEFINITION, message=message)
+    elif newest.sandbox_id != sandbox.id:
+        stop_container(draft, newest, deadline=deadline, reason=STOPPED_FOR_SANDBOX)
+
+
+def start_container(draft: Draft, pod: Pod, container: Container, sandbox: RuntimeSandbox | None) -> None:
+    """Plan the container's start, or say what it waits for. `sandbox` None = the one this plan creates."""
+    newest = draft.runtime.newest(container.name)
+    ended = next(
+        (c for c in draft.runtime.containers if c.name == container.name and c.state == "exited"), None
+    )
+    if newest is not None and newest is ended and is_replaced(draft.memory, ended, pod.spec.restart_policy):
+        ended = None
+    if _is_backing_off(draft, container, ended) or _is_waiting_for_image(draft, container):
+        return
+    failure = draft.memory.waiting.get(container.name)
+    if failure is not None and failure.retry_at is not None and draft.now < failure.retry_at:
+        draft.note(f"Container {container.name}: {failure.reason}, tried again later")
+        draft.wake(failure.retry_at)
+        return
+    attempt = _clear_unstarted(draft, container, newest, sandbox)
+    why = "has no instance yet" if newest is None else f"is {newest.state}"
+    reference = images.with_default_tag(container.image)
+    draft.act(
+        PullImage(
+            container=container.name,
+            reference=reference,
+            policy=container.image_pull_policy,
+            reason=f"Container {container.name} needs image {reference}",
+        )
+    )
+    draft.act(
+        StartContainer(
+            name=container.name,
+            attempt=attempt,
+            reason=f"Container {container.name} {why}",
+            backoff=next_crash_backoff(draft.memory, ended, draft.now, draft.config),
+        )
+    )
+
+
+def _clear_unstarted(
+    draft: Draft, container: Container, newest: RuntimeContainer | None, sandbox: RuntimeSandbox | None
+) -> int:
+    """The attempt to start. An instance that was created and never started is adopted by its name where it
+    fits, else it goes first; one in an unknown state goes as well."""
+    if newest is None or newest.state not in ("created", "unknown"):
+        return next_attempt(draft.memory, draft.runtime, container.name)
+    fits = (
+        newest.state == "created"
+        and sandbox is not None
+        and newest.sandbox_id == sandbox.id
+        and newest.hash == container_hash(container, draft.memory.source)
+    )
+    if not fits:
+        reason = f"Container {container.name} was left in state {newest.state}"
+        draft.act(RemoveContainer(container_id=newest.id, name=newest.name, reason=reason))
+    if newest.state == "created":
+        return newest.attempt
+    return next_attempt(draft.memory, draft.runtime, container.name)
+
+
+def _is_backing_off(draft: Draft, container: Container, ended: RuntimeContainer | None) -> bool:
+    until = crash_backoff_until(draft.memory, ended, draft.now, draft.config)
+    if until is None:
+        return False
+    memory = draft.memory
+    pod = full_name(memory.namespace, memory.name, memory.uid)
+    message = crash_message(memory.backoffs[container.name].delay, container.name, pod)
+    if _wait(draft, container.name, CRASH_LOOP, message, until):
+        draft.tell(restart_backed_off(container.name, pod))
+    return True
+
+
+def _is_waiting_for_image(draft: Draft, container: Container) -> bool:
+    invalid = images.invalid_image_message(container.image)
+    if invalid is not None:
+        if _wait(draft, container.name, INVALID_IMAGE_NAME, invalid, None):
+            draft.tell(invalid_image(container.name, invalid))
+            draft.tell(start_failed(container.name, INVALID_IMAGE_NAME))
+        return True
+    reference = images.with_default_tag(container.image)
+    until = image_backoff_until(draft.memory, reference, draft.now)
+    if until is None or container.image_pull_policy == "Never":
+        return False
+    message = images.back_off_message(reference, draft.memory.image_backoffs[reference].error)
+    if _wait(draft, container.name, IMAGE_PULL_BACK_OFF, message, until):
+        draft.tell(pull_backed_off(container.name, reference))
+        draft.tell(start_failed(container.name, IMAGE_PULL_BACK_OFF))
+    return True
+
+
+def _wait(draft: Draft, name: str, reason: str, message: str, until: float | None) -> bool:
+    """Remember why the container isn't started; True when that is new and worth an event."""
+    draft.note(f"Container {name}: {reason}")
+    if until is not None:
+        draft.wake(until)
+    known = draft.memory.waiting.get(name)
+    if known is not None and (known.reason, known.message) == (reason, message):
+        return False
+    draft.memory = _with_waiting(
+        draft.memory, name, Waiting(reason=reason, message=message, at=draft.now, retry_at=until)
+    )
+    return True
+
+
+def _with_waiting(memory: PodMemory, name: str, waiting: Waiting) -> PodMemory:
+    return replace(memory, waiting={**memory.waiting, name: waiting})
