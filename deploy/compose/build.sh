@@ -74,10 +74,9 @@ build_project_wheel() {
 }
 
 build_image() { # IMAGE TARGET RECIPE
-    # The base has no network to ask either, so a missing wheel fails here and not at a customer's.
+    # With no network a wheel that was forgotten fails here, and not on a machine that reaches no registry.
     quietly env DOCKER_BUILDKIT=0 docker build -q --network none --build-arg "BASE=$BASE" --build-arg "RECIPE=$3" \
         --target "$2" -f "$here/Dockerfile" -t "$1" "$root"
-    say "$1 built"
 }
 
 main() {
@@ -97,8 +96,13 @@ main() {
     fetch_wheels
     build_project_wheel
     cp -- "$(command -v nats-server)" "$build/nats/nats-server"
+    # The stages are tagged so that the old builder finds its cache again; those of earlier builds are removed.
+    build_image podbus-nats-build:dev bus ''
     build_image podbus-nats:dev nats "$wanted"
+    build_image podbus-build:dev build ''
     build_image podbus:dev podbus "$wanted"
+    quietly docker image prune -f --filter label=podbus.stage
+    say 'podbus:dev and podbus-nats:dev built'
     rm -rf -- "$build"
 }
 
