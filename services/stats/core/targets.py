@@ -1,0 +1,66 @@
+"""What the status bucket says of the pods and the engine -> what to measure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from services.stats.core.cgroup_paths import path_of_parent, pods_cgroup
+from services.stats.core.model import ContainerTarget, ImageTarget, PodTarget, SystemTarget, Targets
+from shared.contracts.status import PodReport, RuntimeReport
+from shared.kube.times import parse_rfc3339
+
+SANDBOX = "POD"
+"""The name under which a report lists its sandbox."""
+
+
+def targets_of(
+    pods: Iterable[PodReport],
+    runtime: RuntimeReport | None,
+    *,
+    cgroup_driver: str = "",
+    cgroup_root: str = "/",
+    allocatable_memory: int | None = None,
+) -> Targets:
+    """Targets in the order of `pods`. A driver given here counts more than the engine's report of it;
+    without both it is cgroupfs."""
+    driver = cgroup_driver or (runtime.cgroup_driver if runtime is not None else "") or "cgroupfs"
+    return Targets(
+        pods=tuple(pod_target(report) for report in pods),
+        system=(
+            SystemTarget(
+                name="pods", cgroup=pods_cgroup(driver, cgroup_root), memory_limit=allocatable_memory
+            ),
+        ),
+        images=image_target(runtime),
+    )
+
+
+def pod_target(report: PodReport) -> PodTarget:
+    """One pod as its owner reported it."""
+    sandbox = next((one for one in report.containers if one.name == SANDBOX), None)
+    return PodTarget(
+        uid=report.uid,
+        name=report.name,
+        namespace=report.namespace,
+        start_time=parse_rfc3339(report.status.start_time) if report.status.start_time else None,
+        cgroup=path_of_parent(report.cgroup_parent),
+        sandbox_id="" if sandbox is None else sandbox.id,
+        sandbox_pid=0 if sandbox is None else sandbox.pid,
+        host_network=bool(report.status.host_ip) and report.status.host_ip == report.status.pod_ip,
+        containers=tuple(
+            ContainerTarget(id=one.id, name=one.name, pid=one.pid, started_at=one.started_at)
+            for one in report.containers
+            if one.name != SANDBOX
+        ),
+    )
+
+
+def image_target(runtime: RuntimeReport | None) -> ImageTarget | None:
+    """kubelet 1.20 on Docker: usedBytes of imageFs is the plain sum of the images' sizes, so shared layers
+    count repeatedly. Without a list it isn't known."""
+    if runtime is None or not runtime.root_dir:
+        return None
+    return ImageTarget(
+        root_dir=runtime.root_dir,
+        used_bytes=sum(image.size for image in runtime.images) if runtime.images else None,
+    )
