@@ -7,6 +7,8 @@ from typing import Protocol
 
 import msgspec
 
+from services.podworker.core.admission import Demand as Demand
+from services.podworker.core.admission import NodeLimits as NodeLimits
 from services.podworker.core.container_config import ContainerConfig, SandboxConfig
 from services.podworker.core.model import PodMemory, Rejection, RuntimePod
 from shared.contracts.events import Event
@@ -17,8 +19,8 @@ class RuntimeUnavailable(Exception):
 
 
 class RuntimeRefused(Exception):
-    """The engine said no: its own text. `reason` is the Kubernetes reason (CreateContainerError, RunContainerError,
-    FailedCreatePodSandBox, CreateContainerConfigError)."""
+    """The engine said no: its own text. `reason` is the Kubernetes reason (CreateContainerError,
+    RunContainerError, FailedCreatePodSandBox, CreateContainerConfigError)."""
 
     def __init__(self, reason: str, message: str) -> None:
         super().__init__(message)
@@ -27,7 +29,8 @@ class RuntimeRefused(Exception):
 
 
 class ImagePullFailed(Exception):
-    """A pull ended without an image: `reason` ErrImagePull, RegistryUnavailable..., the registry's own text."""
+    """A pull ended without an image: `reason` ErrImagePull, RegistryUnavailable..., the registry's own
+    text."""
 
     def __init__(self, reason: str, message: str) -> None:
         super().__init__(message)
@@ -58,7 +61,8 @@ class ImageInfo(msgspec.Struct, frozen=True, kw_only=True):
 
 
 PullProgress = Callable[[int, int], None]
-"""Called with (bytes so far, bytes in all); in all is 0 while unknown. From any thread: must be thread-safe."""
+"""Called with (bytes so far, bytes in all); in all is 0 while unknown. From any thread: must be
+thread-safe."""
 
 
 class ContainerRuntime(Protocol):
@@ -74,12 +78,13 @@ class ContainerRuntime(Protocol):
         ...
 
     async def foreign_sandboxes(self) -> Sequence[str]:
-        """Names of sandboxes with a kubelet's labels but not this instance's: told at start, never touched."""
+        """Names of sandboxes with a kubelet's labels but not this instance's: told at start, never
+        touched."""
         ...
 
     async def run_pod_sandbox(self, config: SandboxConfig) -> str:
-        """Create and start; the id. A leftover of the same name that isn't running is removed first. On failure
-        nothing stays. Raises RuntimeRefused("FailedCreatePodSandBox", text)."""
+        """Create and start; the id. A leftover of the same name that isn't running is removed first. On
+        failure nothing stays. Raises RuntimeRefused("FailedCreatePodSandBox", text)."""
         ...
 
     async def create_container(self, config: ContainerConfig, sandbox_id: str) -> str:
@@ -138,28 +143,13 @@ class StoredPod(msgspec.Struct, frozen=True, kw_only=True):
     published_rev: int
 
 
-class Demand(msgspec.Struct, frozen=True, kw_only=True):
-    """What a pod asks of the node: admission sums these over all admitted, not ended pods."""
-
-    cpu_milli: int
-    memory_bytes: int
-    host_ports: tuple[tuple[str, str, int], ...]
-    """(protocol, host IP or "", port)"""
-
-
-class NodeLimits(msgspec.Struct, frozen=True, kw_only=True):
-    cpu_milli: int
-    memory_bytes: int
-    pods: int
-
-
 class StoreUnavailable(Exception):
     """The database can't be written (disk full, locked too long)."""
 
 
 class PodStore(Protocol):
-    """pods.db. Rows are written by the owner of their slot only. Calls take well under a millisecond and run on
-    the loop; all raise StoreUnavailable."""
+    """pods.db. Rows are written by the owner of their slot only. Calls take well under a millisecond and run
+    on the loop; all raise StoreUnavailable."""
 
     def load(self, uid: str) -> StoredPod | None: ...
     def load_slots(self, slots: Iterable[int]) -> list[StoredPod]: ...
@@ -169,8 +159,8 @@ class PodStore(Protocol):
         ...
 
     def admit(self, memory: PodMemory, body: bytes, demand: Demand, limits: NodeLimits) -> Rejection | None:
-        """One BEGIN IMMEDIATE transaction over all admitted, not ended pods: stores the pod as admitted, or as
-        rejected with the reason that is returned."""
+        """One BEGIN IMMEDIATE transaction over all admitted, not ended pods: stores the pod as admitted, or
+        as rejected with the reason that is returned."""
         ...
 
     def delete(self, uid: str) -> None: ...

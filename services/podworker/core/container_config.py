@@ -21,6 +21,7 @@ from services.podworker.core.node_facts import (
     pod_log_directory,
     termination_log_path,
 )
+from services.podworker.core.pod_limits import PodLimits, pod_limits
 from services.podworker.core.resources import (
     CPU_PERIOD_MICROSECONDS,
     MIN_CPU_SHARES,
@@ -82,6 +83,8 @@ class SandboxConfig(msgspec.Struct, frozen=True, kw_only=True):
     shm_bytes: int = SHM_BYTES
     log_directory: str
     """Of the pod; made 0755 before the first container."""
+    limits: PodLimits = PodLimits()
+    """Of the pod's own cgroup."""
     log_max_bytes: int
     log_max_files: int
 
@@ -174,6 +177,7 @@ def sandbox_config(pod: Pod, node: NodeFacts, attempt: int) -> SandboxConfig:
         dns=pod_dns(pod, node),
         network_mode="host" if pod.spec.host_network else node.network or "default",
         log_directory=pod_log_directory(node, meta.namespace, meta.name, meta.uid),
+        limits=pod_limits(pod),
         log_max_bytes=node.log_max_bytes,
         log_max_files=node.log_max_files,
     )

@@ -1,0 +1,1 @@
+"""One outside thing a file: Docker Engine, the node's directories and cgroups, pods.db."""

@@ -1,0 +1,179 @@
+"""ImageService over Docker Engine: one pull per reference at a time on the node, with its progress."""
+
+from __future__ import annotations
+
+import asyncio
+import fcntl
+import logging
+import os
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from hashlib import blake2b
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from services.podworker.adapters.docker_calls import DockerCalls
+from services.podworker.adapters.docker_translate import image_info
+from services.podworker.ports import ImageInfo, ImagePullFailed, PullProgress, RuntimeUnavailable
+
+if TYPE_CHECKING:
+    from docker import APIClient
+
+_log = logging.getLogger("podbus.podworker.docker_images")
+
+PULL_THREADS = 4
+QUERY_THREADS = 2
+LOCK_POLL_SECONDS = 0.1
+
+
+class LayerProgress:
+    """The lines of a pull -> bytes so far and in all, summed over the layers that have to be fetched."""
+
+    def __init__(self) -> None:
+        self._layers: dict[str, tuple[int, int]] = {}
+
+    def add(self, line: Mapping[str, Any]) -> bool:
+        """Whether the sums have changed."""
+        layer, status = line.get("id", ""), line.get("status", "")
+        if status == "Downloading":
+            detail = line.get("progressDetail") or {}
+            amounts = (int(detail.get("current") or 0), int(detail.get("total") or 0))
+        elif status in ("Download complete", "Extracting", "Pull complete") and layer in self._layers:
+            total = self._layers[layer][1]
+            amounts = (total, total)
+        else:
+            return False
+        changed = self._layers.get(layer) != amounts
+        self._layers[layer] = amounts
+        return changed
+
+    @property
+    def sums(self) -> tuple[int, int]:
+        """(so far, in all); in all is 0 while no layer's size is known, and grows as layers begin."""
+        return sum(c for c, _ in self._layers.values()), sum(t for _, t in self._layers.values())
+
+
+class _Flight:
+    """A pull in this process and all who wait for it."""
+
+    def __init__(self) -> None:
+        self.listeners: list[PullProgress] = []
+        self.task: asyncio.Task[ImageInfo] | None = None
+        self.unwanted = threading.Event()
+
+    def tell(self, current: int, total: int) -> None:
+        for listener in list(self.listeners):
+            listener(current, total)
+
+
+class DockerImages:
+    """ImageService (services.podworker.ports). `run_dir` holds the locks of the pulls, shared by the
+    workers."""
+
+    def __init__(self, run_dir: Path, base_url: str | None = None) -> None:
+        self._run_dir = run_dir
+        self._queries = DockerCalls("docker-images", QUERY_THREADS, base_url)
+        self._pulls = DockerCalls("docker-pull", PULL_THREADS, base_url)
+        self._flights: dict[str, _Flight] = {}
+
+    def close(self) -> None:
+        for flight in self._flights.values():
+            flight.unwanted.set()
+        self._queries.close()
+        self._pulls.close()
+
+    async def image(self, reference: str) -> ImageInfo | None:
+        return await self._queries.run(lambda client: _inspect(client, reference))
+
+    async def images(self) -> Sequence[ImageInfo]:
+        return await self._queries.run(lambda client: [image_info(one) for one in client.images()])
+
+    async def pull_image(self, reference: str, progress: PullProgress) -> ImageInfo:
+        flight = self._flights.get(reference)
+        if flight is None:
+            flight = self._flights[reference] = _Flight()
+            flight.task = asyncio.create_task(self._fly(reference, flight), name=f"pull {reference}")
+        assert flight.task is not None
+        flight.listeners.append(progress)
+        try:
+            # Shielded: who gives up must not end it for the others.
+            return await asyncio.shield(flight.task)
+        finally:
+            flight.listeners.remove(progress)
+            if not flight.listeners:
+                flight.unwanted.set()
+                if self._flights.get(reference) is flight:
+                    del self._flights[reference]
+
+    async def _fly(self, reference: str, flight: _Flight) -> ImageInfo:
+        try:
+            return await self._pulls.run(lambda client: self._pull(client, reference, flight))
+        finally:
+            if self._flights.get(reference) is flight:
+                del self._flights[reference]
+
+    def _pull(self, client: APIClient, reference: str, flight: _Flight) -> ImageInfo:
+        before = _inspect(client, reference)
+        with self._locked(reference, flight) as waited:
+            after = _inspect(client, reference) if waited else None
+            if after is not None and after != before:
+                # Another worker has just pulled it.
+                return after
+            _fetch(client, reference, flight)
+        found = _inspect(client, reference)
+        if found is None:
+            raise ImagePullFailed("ErrImagePull", f"{reference} isn't there after its pull")
+        return found
+
+    @contextmanager
+    def _locked(self, reference: str, flight: _Flight) -> Iterator[bool]:
+        """The node's lock on this reference; yields whether somebody else held it. Polled, so that a pull
+        that nobody waits for any more doesn't hold up the end of the process."""
+        name = blake2b(reference.encode(), digest_size=16).hexdigest()
+        lock = os.open(self._run_dir / f"pull-{name}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        waited = False
+        try:
+            while True:
+                try:
+                    fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    break
+                except BlockingIOError:
+                    waited = True
+                if flight.unwanted.wait(LOCK_POLL_SECONDS):
+                    raise RuntimeUnavailable(f"nobody waits for {reference} any more")
+            yield waited
+        finally:
+            os.close(lock)
+
+
+def _fetch(client: APIClient, reference: str, flight: _Flight) -> None:
+    """Raises ImagePullFailed with the registry's words: as an HTTP error, or within a stream that began with
+    200."""
+    from docker.errors import APIError
+
+    layers = LayerProgress()
+    try:
+        for line in client.pull(reference, stream=True, decode=True):
+            if flight.unwanted.is_set():
+                _log.info("image=%s pull given up: nobody waits for it any more", reference)
+                raise RuntimeUnavailable(f"nobody waits for {reference} any more")
+            if problem := line.get("error") or (line.get("errorDetail") or {}).get("message"):
+                raise ImagePullFailed("ErrImagePull", str(problem))
+            if layers.add(line):
+                flight.tell(*layers.sums)
+    except APIError as error:
+        raise ImagePullFailed("ErrImagePull", error.explanation or str(error)) from error
+
+
+def _inspect(client: APIClient, reference: str) -> ImageInfo | None:
+    from docker.errors import APIError
+
+    try:
+        found: dict[str, Any] = client.inspect_image(reference)  # type: ignore[no-untyped-call]
+    except APIError as error:
+        # 400: a reference that can't be read names no image.
+        if error.status_code in (400, 404):
+            return None
+        raise
+    return image_info(found)

@@ -1,0 +1,163 @@
+"""A pod's files on the node: its directory, /etc/hosts, termination message files and the links to its logs.
+
+All paths come from the configurations (services.podworker.core.node_facts); this makes, reads and removes
+them. Calls block: they run in the threads of the engine's calls.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import logging
+import os
+import shutil
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from services.podworker.adapters.docker_translate import container_log_link
+from services.podworker.core.container_config import ContainerConfig, SandboxConfig
+from services.podworker.core.hosts_file import host_network_hosts_file, hosts_file
+from shared.kube import names
+
+_log = logging.getLogger("podbus.podworker.pod_files")
+
+MAX_TERMINATION_MESSAGE = 4096
+"""Bytes read from the end of the file (kubelet: MaxContainerTerminationMessageLength)."""
+_UNWRITABLE = {errno.EACCES, errno.EPERM, errno.EROFS}
+
+
+class PodFiles:
+    """`data_dir`/pods/<uid> and the log directories of one instance.
+
+    `container_logs` is the flat directory of links (/var/log/containers). Where the log directories can't be
+    written the links are left out, and that is told once: logs are readable without them.
+    """
+
+    def __init__(self, data_dir: Path, log_root: Path, container_logs: Path) -> None:
+        self._pods = data_dir / "pods"
+        self._log_root = log_root
+        self._container_logs = container_logs
+        self._told = False
+
+    def prepare_sandbox(self, config: SandboxConfig) -> None:
+        """The pod's own directory (0750) and its log directory (0755). Raises OSError for the first only."""
+        self._pods.mkdir(mode=0o750, parents=True, exist_ok=True)
+        (self._pods / config.uid).mkdir(mode=0o750, exist_ok=True)
+        self._optional(lambda: Path(config.log_directory).mkdir(mode=0o755, parents=True, exist_ok=True))
+
+    def prepare_container(self, config: ContainerConfig, ips: tuple[str, ...], hostname: str) -> None:
+        """/etc/hosts as it is now, and a fresh termination message file. Raises OSError."""
+        (self._pods / config.uid).mkdir(mode=0o750, parents=True, exist_ok=True)
+        if config.network_mode == "host":
+            text = host_network_hosts_file(Path("/etc/hosts").read_text(encoding="utf-8", errors="replace"))
+        else:
+            text = hosts_file(ips, hostname)
+        # Written in place: a running container of the pod sees this very file by a bind mount.
+        _write(Path(config.hosts_file), text.encode(), 0o644)
+        message = Path(config.termination_log)
+        message.parent.mkdir(mode=0o750, parents=True, exist_ok=True)
+        _write(message, b"", 0o666)
+
+    def link_log(self, labels: Mapping[str, str], container_id: str, engine_log: str) -> None:
+        """/var/log/containers/... -> /var/log/pods/.../<n>.log -> the engine's file. Also for a failed
+        start."""
+        log_path = labels.get(names.LABEL_LOG_PATH, "")
+        if not engine_log or not log_path:
+            return
+        link, flat = Path(log_path), self._container_logs / container_log_link(labels, container_id)
+
+        def make() -> None:
+            link.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
+            _link(link, engine_log)
+            flat.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
+            _link(flat, log_path)
+
+        self._optional(make)
+
+    def unlink_log(self, labels: Mapping[str, str], container_id: str) -> None:
+        """The links of a removed container."""
+        log_path = labels.get(names.LABEL_LOG_PATH, "")
+
+        def drop() -> None:
+            (self._container_logs / container_log_link(labels, container_id)).unlink(missing_ok=True)
+            # The path comes from a label: only a link below the log directory is ours.
+            if log_path and Path(log_path).is_symlink() and self._log_root in Path(log_path).parents:
+                Path(log_path).unlink(missing_ok=True)
+
+        self._optional(drop)
+
+    def remove_pod(self, uid: str) -> None:
+        """The pod's directory and its log directories. A directory with something mounted in it stays."""
+        if uid in ("", ".", "..") or "/" in uid:
+            return
+        directory = self._pods / uid
+        if mounted := mounts_below(directory):
+            _log.warning("pod_dir=%s stays: still mounted: %s", directory, " ".join(mounted))
+        else:
+            shutil.rmtree(directory, ignore_errors=True)
+        self._optional(lambda: self._remove_log_directories(uid))
+
+    def _remove_log_directories(self, uid: str) -> None:
+        if not self._log_root.is_dir():
+            return
+        for entry in list(os.scandir(self._log_root)):
+            if entry.name.endswith(f"_{uid}") and entry.is_dir(follow_symlinks=False):
+                shutil.rmtree(entry.path, ignore_errors=True)
+        if self._container_logs.is_dir():
+            for link in list(self._container_logs.iterdir()):
+                if link.is_symlink() and f"_{uid}/" in str(link.readlink()):
+                    link.unlink(missing_ok=True)
+
+    def _optional(self, act: Callable[[], None]) -> None:
+        try:
+            act()
+        except OSError as error:
+            if error.errno not in _UNWRITABLE or not self._told:
+                _log.warning("log links can't be kept: %s", error)
+            self._told = self._told or error.errno in _UNWRITABLE
+
+
+def read_termination_message(path: str) -> str:
+    """The last 4096 bytes of the file; "" when it is empty, gone, or no plain file."""
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        return ""
+    try:
+        size = os.fstat(handle).st_size
+        text = os.pread(handle, MAX_TERMINATION_MESSAGE, max(0, size - MAX_TERMINATION_MESSAGE))
+    except OSError:
+        return ""
+    finally:
+        os.close(handle)
+    return text.decode(errors="replace")
+
+
+def mounts_below(directory: Path) -> list[str]:
+    """Mount points at or below the directory."""
+    root = str(directory)
+    lines = Path("/proc/self/mountinfo").read_text(encoding="utf-8", errors="replace").splitlines()
+    points = [line.split(" ", 5)[4].replace("\\040", " ") for line in lines]
+    return [point for point in points if point == root or point.startswith(root + "/")]
+
+
+def _write(path: Path, content: bytes, mode: int) -> None:
+    """Truncate and write, never by rename, with exactly that mode whatever the umask. The same content
+    stays."""
+    with contextlib.suppress(OSError):
+        if path.read_bytes() == content and path.stat().st_mode & 0o777 == mode:
+            return
+    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, mode)
+    with os.fdopen(handle, "wb") as file:
+        os.fchmod(handle, mode)
+        file.write(content)
+
+
+def _link(link: Path, target: str) -> None:
+    """Replace in one step, so that a reader never finds nothing."""
+    if link.is_symlink() and str(link.readlink()) == target:
+        return
+    fresh = link.with_name(f".{link.name[:200]}.new")
+    fresh.unlink(missing_ok=True)
+    fresh.symlink_to(target)
+    fresh.replace(link)

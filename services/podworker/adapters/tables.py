@@ -1,0 +1,52 @@
+"""The tables of pods.db."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from sqlalchemy import Column, Float, Index, Integer, LargeBinary, MetaData, Table, Text
+
+from shared.storage.migrate import Database
+
+DATABASE = Database(file="pods.db", head="0001", scripts=Path(__file__).parent.parent / "migrations")
+
+metadata = MetaData()
+
+pods = Table(
+    "pods",
+    metadata,
+    Column("uid", Text, primary_key=True),
+    Column("namespace", Text, nullable=False),
+    Column("name", Text, nullable=False),
+    # shared.kube.ids.slot_of: only the worker that holds this slot writes the row.
+    Column("slot", Integer, nullable=False),
+    Column("source", Text, nullable=False),
+    Column("gen", Integer, nullable=False),
+    Column("hash", Text, nullable=False),
+    # What admission sums up, over rows with admitted = 1 and ended = 0.
+    Column("admitted", Integer, nullable=False, server_default="0"),
+    Column("ended", Integer, nullable=False, server_default="0"),
+    Column("cpu_milli", Integer, nullable=False, server_default="0"),
+    Column("memory_bytes", Integer, nullable=False, server_default="0"),
+    # JSON: [[protocol, host IP, port], ...]
+    Column("host_ports", Text, nullable=False, server_default="[]"),
+    # PodMemory as JSON.
+    Column("memory", Text, nullable=False),
+    # v1.Pod as JSON; empty for an orphan known only by its labels.
+    Column("body", LargeBinary, nullable=False),
+    Column("rev", Integer, nullable=False),
+    Column("published_rev", Integer, nullable=False, server_default="0"),
+    Index("pods_slot", "slot"),
+)
+
+events = Table(
+    "events",
+    metadata,
+    Column("seq", Integer, primary_key=True, autoincrement=True),
+    Column("id", Text, nullable=False, unique=True),
+    Column("time", Float, nullable=False),
+    # shared.contracts.events.Event as JSON.
+    Column("body", Text, nullable=False),
+    sqlite_autoincrement=True,
+)
+"""Events that status has not acknowledged yet, oldest first by seq."""

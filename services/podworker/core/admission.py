@@ -1,0 +1,98 @@
+"""Whether a new pod still fits on the node. Judged once: an admitted pod is never asked again.
+
+kubelet 1.36 (lifecycle.predicateAdmitHandler, preemption.CriticalPodAdmissionHandler): requests are summed,
+not limits.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from services.podworker.core.model import Rejection
+
+_ANY_ADDRESS = "0.0.0.0"  # noqa: S104  what the kubelet compares an unset hostIP as; nothing is bound here
+
+
+class Demand(msgspec.Struct, frozen=True, kw_only=True):
+    """What a pod asks of the node."""
+
+    cpu_milli: int
+    memory_bytes: int
+    host_ports: tuple[tuple[str, str, int], ...]
+    """(protocol, host IP or "", port)"""
+
+
+class NodeLimits(msgspec.Struct, frozen=True, kw_only=True):
+    """What the node has for pods."""
+
+    cpu_milli: int
+    memory_bytes: int
+    pods: int
+
+
+class Usage(msgspec.Struct, frozen=True, kw_only=True):
+    """What all admitted, not ended pods take."""
+
+    pods: int = 0
+    cpu_milli: int = 0
+    memory_bytes: int = 0
+    host_ports: frozenset[tuple[str, str, int]] = frozenset()
+    """(protocol, host IP or "", port)"""
+
+
+def judge(demand: Demand, limits: NodeLimits, usage: Usage, source: str) -> Rejection | None:
+    """None when the pod fits beside `usage`. Static pods are critical: for cpu and memory the kubelet would
+    preempt others, finds none to preempt, and says that; a pod of the API says OutOf<resource>."""
+    if usage.pods + 1 > limits.pods:
+        return _out_of("pods", 1, usage.pods, limits.pods)
+    taken = _taken_port(demand, usage)
+    if taken and source != "api":
+        return _NO_PORT
+    short = [
+        (name, wanted, used, capacity)
+        for name, wanted, used, capacity in (
+            ("cpu", demand.cpu_milli, usage.cpu_milli, limits.cpu_milli),
+            ("memory", demand.memory_bytes, usage.memory_bytes, limits.memory_bytes),
+        )
+        if wanted > 0 and used + wanted > capacity
+    ]
+    if short and source == "api":
+        return _out_of(*short[0])
+    if short:
+        missing = "".join(
+            f"(res: {name}, q: {used + wanted - capacity}), " for name, wanted, used, capacity in short
+        )
+        return Rejection(
+            reason="UnexpectedAdmissionError",
+            message="Unexpected error while attempting to recover from admission failure: preemption: "
+            "error finding a set of pods to preempt: no set of running pods found to reclaim resources: "
+            f"[{missing}]",
+        )
+    return _NO_PORT if taken else None
+
+
+_NO_PORT = Rejection(
+    reason="NodePorts",
+    message="Predicate NodePorts failed: node(s) didn't have free ports for the requested pod ports",
+)
+
+
+def _out_of(name: str, wanted: int, used: int, capacity: int) -> Rejection:
+    return Rejection(
+        reason=f"OutOf{name}",
+        message=f"Node didn't have enough resource: {name}, "
+        f"requested: {wanted}, used: {used}, capacity: {capacity}",
+    )
+
+
+def _taken_port(demand: Demand, usage: Usage) -> bool:
+    return any(_collide(wanted, used) for wanted in demand.host_ports for used in usage.host_ports)
+
+
+def _collide(one: tuple[str, str, int], other: tuple[str, str, int]) -> bool:
+    """The same port and protocol on the same address, or either on all addresses."""
+    (protocol, address, port), (other_protocol, other_address, other_port) = one, other
+    if (protocol or "TCP", port) != (other_protocol or "TCP", other_port):
+        return False
+    addresses = {address or _ANY_ADDRESS, other_address or _ANY_ADDRESS}
+    return len(addresses) == 1 or _ANY_ADDRESS in addresses
