@@ -53,6 +53,8 @@ class Context:
     clock: Clock
     process: str
     """`source`, `podworker-1`: the name in logs and files."""
+    restart_reason: str = ""
+    """Why its predecessor under `podbus up` ended, as a sentence to be told as an event; "" = this is the first."""
 
 
 async def _nothing() -> None:
@@ -89,11 +91,12 @@ def run(
     settings: Settings | None = None,
     worker: int | None = None,
     ready_fd: int | None = None,
+    restart_reason: str = "",
 ) -> int:
     """Run one service to its end; the process's exit code.
 
     `worker`: tells the replicas of podworker apart under `podbus up`. `ready_fd`: one line is written there when the
-    service is ready (the supervisor reads it); else PODBUS_READY_FD.
+    service is ready (the supervisor reads it); else PODBUS_READY_FD. `restart_reason`: for Context.
     """
     process = name if worker is None else f"{name}-{worker}"
     if settings is None:
@@ -107,20 +110,27 @@ def run(
     if ready_fd is None and (text := os.environ.get("PODBUS_READY_FD")):
         ready_fd = int(text)
     try:
-        return uvloop.run(_Runner(name, process, build, settings, ready_fd).run())
+        return uvloop.run(_Runner(name, process, build, settings, ready_fd, restart_reason).run())
     except KeyboardInterrupt:
         return EXIT_ASKED
 
 
 class _Runner:
     def __init__(
-        self, name: ServiceName, process: str, build: Build, settings: Settings, ready_fd: int | None
+        self,
+        name: ServiceName,
+        process: str,
+        build: Build,
+        settings: Settings,
+        ready_fd: int | None,
+        restart_reason: str,
     ) -> None:
         self._name: ServiceName = name
         self._process = process
         self._build = build
         self._settings = settings
         self._ready_fd = ready_fd
+        self._restart_reason = restart_reason
         self._asked = asyncio.Event()
 
     async def run(self) -> int:
@@ -139,7 +149,9 @@ class _Runner:
         service = Service()
         health = HealthFile(self._settings.paths.health(self._process))
         try:
-            service = await self._build(Context(self._settings, bus, SystemClock(), self._process))
+            service = await self._build(
+                Context(self._settings, bus, SystemClock(), self._process, self._restart_reason)
+            )
             tasks.start({"heartbeat": lambda: keep_beating(watchdog, health, service.facts)})
             reason = await self._first(self._start(bus, service, tasks), tasks, bus)
             if not reason:
