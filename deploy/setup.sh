@@ -182,7 +182,7 @@ install_packages() {
         without=()
         for package in "${wanted[@]}"; do has_candidate "$package" || without+=("$package"); done
         if ((${#without[@]} > 0)); then
-            tell_missing "this system's archive doesn't have: ${without[*]}."
+            tell_missing "apt doesn't offer ${without[*]} (does it reach its archive?)."
             exit 1
         fi
     elif ! have docker && has_candidate docker-cli; then
