@@ -12,6 +12,7 @@ from services.podworker.core.admission import NodeLimits as NodeLimits
 from services.podworker.core.container_config import ContainerConfig, SandboxConfig
 from services.podworker.core.model import PodMemory, Rejection, RuntimePod
 from shared.contracts.events import Event
+from shared.contracts.streams import LogOptions
 
 
 class RuntimeUnavailable(Exception):
@@ -36,6 +37,16 @@ class ImagePullFailed(Exception):
         super().__init__(message)
         self.reason = reason
         self.message = message
+
+
+class LogLost(Exception):
+    """A log can't be read (on): its container is gone, or the engine is."""
+
+
+class LogReader(Protocol):
+    def read(self, container_id: str, options: LogOptions) -> AsyncIterator[bytes]:
+        """The log's bytes, at the consumer's pace. Raises LogLost."""
+        ...
 
 
 class EngineInfo(msgspec.Struct, frozen=True, kw_only=True):
@@ -116,8 +127,8 @@ class ContainerRuntime(Protocol):
         ...
 
     def changes(self) -> AsyncIterator[str | None]:
-        """UIDs that something happened to, as hints; None = events may be lost, list everything. Never ends;
-        reconnects by itself."""
+        """UIDs that something happened to, as hints; None = list everything: first of all, once the engine is
+        watched, and whenever events may be lost. Never ends; reconnects by itself."""
         ...
 
 

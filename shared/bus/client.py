@@ -145,7 +145,9 @@ class Bus:
 
         micro = await self._service()
         await micro.add_endpoint(
-            EndpointConfig(name=f"{request.kind}-{request.what}", subject=request.subject(self.node), handler=spawn)
+            EndpointConfig(
+                name=f"{request.kind}-{request.what}", subject=request.subject(self.node), handler=spawn
+            )
         )
 
     async def announce(self, version: str, metadata: dict[str, str]) -> None:
@@ -199,7 +201,9 @@ class Bus:
             return await store.put(key.key(id_), self._encoder.encode(body))
         except _NETWORK_ERRORS as error:
             self._buckets.pop(key.bucket.name, None)
-            raise BusUnavailable(f"{key.bucket.name} {key.key(id_)}: {error or type(error).__name__}") from error
+            raise BusUnavailable(
+                f"{key.bucket.name} {key.key(id_)}: {error or type(error).__name__}"
+            ) from error
 
     async def delete(self, key: Key[Any], id_: str = "") -> None:
         """Raises BusUnavailable."""
@@ -212,7 +216,9 @@ class Bus:
             return
         except _NETWORK_ERRORS as error:
             self._buckets.pop(key.bucket.name, None)
-            raise BusUnavailable(f"{key.bucket.name} {key.key(id_)}: {error or type(error).__name__}") from error
+            raise BusUnavailable(
+                f"{key.bucket.name} {key.key(id_)}: {error or type(error).__name__}"
+            ) from error
 
     async def bucket(self, bucket: Bucket) -> KeyValue:
         """Bind the bucket; create it when it's missing (a wiped store), from whichever service comes first."""
@@ -233,6 +239,15 @@ class Bus:
             )
         self._buckets[bucket.name] = store
         return store
+
+    async def keys(self, bucket: Bucket) -> list[str]:
+        """All keys now. Raises BusUnavailable."""
+        try:
+            return list(await (await self.bucket(bucket)).keys())
+        except nats.js.errors.NoKeysError:
+            return []
+        except _NETWORK_ERRORS as error:
+            raise BusUnavailable(f"{bucket.name}: {error or type(error).__name__}") from error
 
     async def last_sequence(self, bucket: Bucket) -> tuple[str, int]:
         """(identity of the stream, its last sequence), for the gap check. Raises BusUnavailable."""

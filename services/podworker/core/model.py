@@ -129,6 +129,14 @@ class Rejection(_Fact, frozen=True, kw_only=True):
     message: str
 
 
+class Anchor(_Fact, frozen=True, kw_only=True):
+    """When a memory was stored, on three clocks: tells a reboot or a clock step from time that passed."""
+
+    wall: float
+    boot_seconds: float
+    boot_id: str
+
+
 SyncState = Literal["waiting", "sync", "terminating", "terminated", "finished"]
 
 
@@ -163,3 +171,5 @@ class PodMemory(_Fact, frozen=True, kw_only=True):
     """The last addresses, kept in the final status."""
     status: PodStatus | None = None
     """The last status generated, for transition times and the phase that sticks."""
+    anchor: Anchor | None = None
+    """Only in the stored row."""

@@ -1,0 +1,98 @@
+"""A container's log out of the engine, as frames; each stream in a thread of its own pool."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
+from typing import Any
+
+from services.podworker.adapters.docker_calls import DockerCalls, connection_errors
+from services.podworker.ports import LogLost
+from shared.contracts.streams import LogOptions
+
+MAX_STREAMS = 64
+_CHUNKS_AHEAD = 8
+
+
+class DockerLogs:
+    """Streams don't share threads with lifecycle calls, and can't starve them."""
+
+    def __init__(self, base_url: str | None = None) -> None:
+        self._calls = DockerCalls("docker-logs", 1, base_url)
+        self._threads = ThreadPoolExecutor(MAX_STREAMS, thread_name_prefix="logs")
+
+    def close(self) -> None:
+        self._calls.close()
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
+    async def read(self, container_id: str, options: LogOptions) -> AsyncIterator[bytes]:
+        """The log's bytes, both streams in the engine's order. A slow consumer slows the engine's side down.
+
+        Raises LogLost when the container is gone or the engine went away.
+        """
+        loop = asyncio.get_running_loop()
+        queue: asyncio.Queue[bytes | Exception | None] = asyncio.Queue(_CHUNKS_AHEAD)
+        stopped = False
+        source: list[Any] = []
+
+        def put(item: bytes | Exception | None) -> None:
+            asyncio.run_coroutine_threadsafe(queue.put(item), loop).result()
+
+        def pump() -> None:
+            try:
+                client = self._calls.client()
+                frames = client.logs(
+                    container_id,
+                    stdout=True,
+                    stderr=True,
+                    stream=True,
+                    follow=options.follow,
+                    timestamps=options.timestamps,
+                    tail="all" if options.tail_lines is None else options.tail_lines,
+                    since=datetime.fromtimestamp(options.since, UTC).replace(tzinfo=None)
+                    if options.since is not None
+                    else None,
+                )
+                source.append(frames)
+                for frame in frames:
+                    if stopped:
+                        return
+                    put(frame)
+                put(None)
+            except connection_errors() as error:
+                if not stopped:
+                    put(LogLost(str(getattr(error, "explanation", None) or error)))
+            except (ValueError, AttributeError, OSError) as error:  # closing the answer from outside ends so
+                if not stopped:
+                    put(LogLost(str(error)))
+
+        pumping = loop.run_in_executor(self._threads, pump)
+        left = options.limit_bytes
+        try:
+            while left is None or left > 0:
+                item = await queue.get()
+                if item is None:
+                    return
+                if isinstance(item, Exception):
+                    raise item
+                chunk = item if left is None else item[:left]
+                if left is not None:
+                    left -= len(chunk)
+                yield chunk
+        finally:
+            stopped = True
+            for frames in source:
+                await loop.run_in_executor(None, _close, frames)
+            while not queue.empty():
+                queue.get_nowait()
+            pumping.cancel()
+
+
+def _close(frames: Any) -> None:
+    """End a follow from another thread: docker's CancellableStream shuts its socket down."""
+    try:
+        frames.close()
+    except (OSError, ValueError, AttributeError):
+        return

@@ -1,0 +1,255 @@
+"""Composition root of podworker: settings -> adapters -> handlers -> Service."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import logging
+import os
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+from typing import Protocol, cast
+
+from services.podworker.adapters.node_probe import node_facts, node_limits
+from services.podworker.adapters.owner_locks import OwnerLocks
+from services.podworker.adapters.pod_store import SqlitePodStore
+from services.podworker.core.plan import SyncConfig
+from services.podworker.handlers.desired_pods import DesiredPods
+from services.podworker.handlers.event_outbox import EventOutbox
+from services.podworker.handlers.execute import Executor
+from services.podworker.handlers.node_duties import NodeDuties
+from services.podworker.handlers.ownership import Ownership
+from services.podworker.handlers.permits import Permits, share_of
+from services.podworker.handlers.pod_record import Recorder
+from services.podworker.handlers.pod_task import PodContext
+from services.podworker.handlers.pods import Pods
+from services.podworker.handlers.queries import Queries
+from services.podworker.handlers.relist import Relist
+from services.podworker.handlers.reports import Reports
+from services.podworker.ports import ContainerRuntime, EngineInfo, ImageService, LogReader, RuntimeUnavailable
+from shared.bus import BucketWatch
+from shared.contracts.registry import (
+    PODS,
+    RUNNING_PODS,
+    SLOT_RELEASED,
+    STREAM,
+    WORKER_HEARTBEAT,
+)
+from shared.contracts.worker import Heartbeat, SlotReleased
+from shared.runtime.machine import look_at_machine
+from shared.runtime.service import Context, Service
+from shared.runtime.settings import Settings
+from shared.streams.server import StreamServer
+
+log = logging.getLogger("podbus.podworker")
+
+PERMITS_PER_CORE = 2
+"""Starts and removals at a time on the node: the engine is bound by CPU, more only adds latency."""
+HEARTBEAT_SECONDS = 5.0
+
+
+class Engine(ContainerRuntime, ImageService, LogReader, Protocol):
+    """All that a runtime offers; `PODBUS_TEST_RUNTIME=module:factory` puts another one in, for the chaos test."""
+
+
+@dataclass
+class Outside:
+    """The adapters of one process."""
+
+    runtime: ContainerRuntime
+    images: ImageService
+    logs: LogReader
+
+    def close(self) -> None:
+        for part in (self.runtime, self.images, self.logs):
+            close = getattr(part, "close", None)
+            if close is not None:
+                close()
+
+
+async def build(context: Context) -> Service:
+    """Wait for the engine, then put everything together. Raises DatabaseUnusable, OSError."""
+    settings, bus, clock = context.settings, context.bus, context.clock
+    instance = settings.paths.instance_file.read_text().strip()
+    outside = _open_outside(settings, instance)
+    machine = look_at_machine(settings.node_ip)
+    engine = await _first_answer(outside.runtime)
+    if settings.config.cgroup_driver not in ("", engine.cgroup_driver):
+        raise ValueError(
+            f"cgroupDriver: the configuration says {settings.config.cgroup_driver!r}, the engine uses"
+            f" {engine.cgroup_driver!r}: make them equal, or leave it out to take the engine's"
+        )
+    store = SqlitePodStore(settings.data)
+    desired = DesiredPods(_sources(settings), lambda uid: pods.desired_changed(uid))
+    recorder = Recorder(store, clock, context.process)
+    reports = Reports(bus, clock, lambda: ownership.index or 0)
+    pods = Pods(desired, recorder, reports)
+    locks = OwnerLocks(settings.paths.owners_lock)
+    locks.self_test(workers=None if settings.workers != 1 else 1)
+
+    async def announce(slot: int) -> None:
+        await bus.hint(SLOT_RELEASED, SlotReleased(worker=ownership.index or 0), str(slot))
+
+    ownership = Ownership(
+        locks, on_gained=pods.gained, on_lost=pods.lost, announce=announce, monotonic=time.monotonic
+    )
+    permits, pulls = Permits(1), Permits(1)
+    executor = Executor(
+        outside.runtime,
+        outside.images,
+        permits,
+        pulls,
+        node_facts(settings, instance, engine, machine),
+        SyncConfig(crash_max=settings.config.max_restart_period_seconds),
+        clock,
+    )
+    pods.use(
+        PodContext(
+            desired=desired,
+            executor=executor,
+            recorder=recorder,
+            reports=reports,
+            limits=node_limits(settings, machine),
+            node_ip=machine.address,
+            sync_seconds=settings.config.sync_seconds,
+            rng=Random(),  # noqa: S311 - jitter
+            may_start=pods.may_start,
+            ended=pods.ended,
+            handled=_journal(),
+        )
+    )
+    relist = Relist(outside.runtime, clock, pods.listed, pods.runtime_changed)
+    watch = BucketWatch(bus, PODS, desired.on_list, desired.on_change)
+    streams = StreamServer(settings.paths.run / f"{context.process}-{os.getpid()}.sock")
+    queries = Queries(outside.runtime, outside.logs, streams)
+    duties = NodeDuties(
+        bus,
+        clock,
+        outside.runtime,
+        outside.images,
+        store,
+        ownership,
+        relist,
+        desired,
+        lambda: recorder.trouble,
+    )
+
+    async def beat() -> None:
+        total = PERMITS_PER_CORE * machine.cores
+        while True:
+            workers = len(ownership.members) or 1
+            permits.resize(share_of(total, workers))
+            pulls.resize(share_of(settings.config.max_parallel_pulls, workers))
+            body = Heartbeat(
+                worker=ownership.index or 0, at=clock.now(), slots=len(ownership.owned), pods=len(pods)
+            )
+            await bus.hint(WORKER_HEARTBEAT, body, str(body.worker))
+            await asyncio.sleep(HEARTBEAT_SECONDS if workers == 1 else 1.0)
+
+    async def own() -> None:
+        """After the first complete lists, never before: a worker that knows no pods must not hold their slots."""
+        await relist.first.wait()
+        ownership.start()
+        owning.set()
+        await ownership.run()
+        await asyncio.Event().wait()  # left on purpose: the end is on its way
+
+    owning = asyncio.Event()
+
+    async def recover() -> None:
+        await streams.start()
+
+    async def subscribe() -> None:
+        await bus.ensure_buckets()
+        await bus.serve(RUNNING_PODS, queries.running)
+        await bus.serve(STREAM, queries.stream)
+        await bus.on_hint(SLOT_RELEASED, lambda slot, _: ownership.released(int(slot)))
+
+    async def ready() -> None:
+        await watch.listed.wait()
+        await owning.wait()
+
+    async def stop() -> None:
+        await ownership.leave()
+        try:
+            await asyncio.wait_for(reports.flush(), 1)
+        except TimeoutError:
+            log.warning("some reports are left to the next owner")
+        await streams.stop()
+        store.close()
+        outside.close()
+        locks.close()
+
+    return Service(
+        recover=recover,
+        subscribe=subscribe,
+        ready=ready,
+        stop=stop,
+        tasks={
+            "watch": watch.run,
+            "engine events": relist.follow,
+            "relist": relist.run,
+            "ownership": own,
+            "reports": reports.run,
+            "events": EventOutbox(bus, store).run,
+            "node": duties.run,
+            "beat": beat,
+        },
+        metadata={"lock": locks.identity, "engine": engine.version},
+        facts=lambda: {"pods": len(pods), "slots": len(ownership.owned), "trouble": recorder.trouble},
+    )
+
+
+def _sources(settings: Settings) -> list[str]:
+    return ["file"] if settings.manifests is not None else []
+
+
+def _open_outside(settings: Settings, instance: str) -> Outside:
+    if hook := os.environ.get("PODBUS_TEST_RUNTIME"):
+        module, _, factory = hook.partition(":")
+        made = cast(Engine, getattr(importlib.import_module(module), factory)(settings, instance))
+        return Outside(made, made, made)
+    # docker costs 10 MiB: only here, and only when it's used
+    from services.podworker.adapters.cgroup_parent import PodCgroups
+    from services.podworker.adapters.docker_images import DockerImages
+    from services.podworker.adapters.docker_logs import DockerLogs
+    from services.podworker.adapters.docker_runtime import DockerRuntime
+    from services.podworker.adapters.pod_files import PodFiles
+
+    files = PodFiles(settings.data, Path(settings.log_root), Path(settings.log_root).parent / "containers")
+    cgroups = PodCgroups(cgroup_root=settings.config.cgroup_root)
+    return Outside(
+        DockerRuntime(instance, files, cgroups, settings.docker_host),
+        DockerImages(settings.paths.run, settings.docker_host),
+        DockerLogs(settings.docker_host),
+    )
+
+
+async def _first_answer(runtime: ContainerRuntime) -> EngineInfo:
+    told = False
+    while True:
+        try:
+            return await runtime.info()
+        except RuntimeUnavailable as error:
+            if not told:
+                log.warning("waiting for the engine error=%s", error)
+                told = True
+            await asyncio.sleep(1)
+
+
+class _Handled(Protocol):
+    def __call__(self, uid: str, gen: int, begin: bool, /) -> None: ...
+
+
+def _journal() -> _Handled:
+    """Nothing, or for the chaos test one line per begin and end of a pod's handling (PODBUS_TEST_JOURNAL)."""
+    if not (path := os.environ.get("PODBUS_TEST_JOURNAL")):
+        return lambda uid, gen, begin: None
+    fd = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+
+    def write(uid: str, gen: int, begin: bool, /) -> None:
+        os.write(fd, f"{time.monotonic_ns()} {os.getpid()} {'+' if begin else '-'} {uid} {gen}\n".encode())
+
+    return write

@@ -1,0 +1,244 @@
+"""Does what a plan says, in its order, and puts what came of it into the pod's memory."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+
+from services.podworker.core import events_text, images
+from services.podworker.core.container_config import container_config, sandbox_config
+from services.podworker.core.events_text import PodEvent
+from services.podworker.core.model import PodMemory
+from services.podworker.core.node_facts import NodeFacts
+from services.podworker.core.plan import (
+    Action,
+    CreateSandbox,
+    Kill,
+    Plan,
+    PullImage,
+    RemoveContainer,
+    RemoveSandbox,
+    Signal,
+    StartContainer,
+    StopSandbox,
+    SyncConfig,
+)
+from services.podworker.core.results import (
+    ERR_IMAGE_NEVER_PULL,
+    record_done,
+    record_pull_failed,
+    record_pull_progress,
+    record_sandbox_failed,
+    record_start_failed,
+)
+from services.podworker.handlers.permits import Permits
+from services.podworker.ports import (
+    ContainerRuntime,
+    ImageInfo,
+    ImagePullFailed,
+    ImageService,
+    RuntimeRefused,
+)
+from shared.kube.pod import Container, Pod
+from shared.runtime.clock import Clock
+
+log = logging.getLogger("podbus.podworker.execute")
+
+_NEEDS_PERMIT = (CreateSandbox, StartContainer, RemoveContainer, RemoveSandbox, StopSandbox)
+
+
+class Executor:
+    """Shared by all pods of a worker; one `Execution` per plan."""
+
+    def __init__(
+        self,
+        runtime: ContainerRuntime,
+        image_service: ImageService,
+        permits: Permits,
+        pulls: Permits,
+        node: NodeFacts,
+        config: SyncConfig,
+        clock: Clock,
+    ) -> None:
+        self.runtime = runtime
+        self.images = image_service
+        self.permits = permits
+        self.pulls = pulls
+        self.node = node
+        self.config = config
+        self.clock = clock
+
+
+Progress = Callable[[PodMemory], None]
+"""The memory with how far a pull is: for the bus only, not for the disk."""
+
+
+class Execution:
+    """One plan of one pod. `memory` and `events` hold what came of it, also after an error was raised."""
+
+    def __init__(
+        self, executor: Executor, pod: Pod | None, sandbox_id: str, memory: PodMemory, progress: Progress
+    ) -> None:
+        self._with = executor
+        self._pod = pod
+        self._sandbox_id = sandbox_id
+        self._progress = progress
+        self._images: dict[str, ImageInfo] = {}
+        self._skipped: set[str] = set()
+        self._holds_permit = False
+        self.memory = memory
+        self.events: list[PodEvent] = []
+
+    async def run(self, plan: Plan) -> None:
+        """Raises RuntimeUnavailable when the engine went away: look again later."""
+        try:
+            if any(isinstance(action, _NEEDS_PERMIT) for action in plan.actions):
+                await self._acquire()
+            for action in plan.actions:
+                if not await self._act(action):
+                    return
+        finally:
+            self._release()
+
+    async def _acquire(self) -> None:
+        await self._with.permits.acquire()
+        self._holds_permit = True
+
+    def _release(self) -> None:
+        if self._holds_permit:
+            self._holds_permit = False
+            self._with.permits.release()
+
+    async def _act(self, action: Action) -> bool:
+        """False when the rest of the plan must not be done."""
+        runtime = self._with.runtime
+        match action:
+            case CreateSandbox():
+                return await self._create_sandbox(action)
+            case PullImage():
+                if action.container not in self._skipped:
+                    await self._pull(action)
+                return True
+            case StartContainer():
+                if action.name not in self._skipped:
+                    await self._start(action)
+                return True
+            case Signal():
+                await runtime.signal_container(action.container_id, action.signal)
+            case Kill():
+                await runtime.signal_container(action.container_id, "SIGKILL")
+            case RemoveContainer():
+                await runtime.remove_container(action.container_id)
+            case StopSandbox():
+                await runtime.stop_pod_sandbox(action.sandbox_id)
+            case RemoveSandbox():
+                await runtime.remove_pod_sandbox(action.sandbox_id)
+        self._done(action)
+        return True
+
+    def _done(self, action: Action) -> None:
+        self.memory = record_done(self.memory, action, now=self._with.clock.now())
+
+    async def _create_sandbox(self, action: CreateSandbox) -> bool:
+        assert self._pod is not None
+        config = sandbox_config(self._pod, self._with.node, action.attempt)
+        try:
+            self._sandbox_id = await self._with.runtime.run_pod_sandbox(config)
+        except RuntimeRefused as error:
+            self.events.append(events_text.sandbox_failed(error.message))
+            self.memory = record_sandbox_failed(
+                self.memory, error.reason, error.message, now=self._with.clock.now(), config=self._with.config
+            )
+            return False
+        self._done(action)
+        return True
+
+    async def _pull(self, action: PullImage) -> None:
+        present = await self._with.images.image(action.reference)
+        if present is None and action.policy == "Never":
+            message = images.never_pull_message(action.reference)
+            self.events.append(events_text.never_pulled(action.container, message))
+            self.events.append(events_text.start_failed(action.container, ERR_IMAGE_NEVER_PULL))
+            self._pull_failed(action, ERR_IMAGE_NEVER_PULL, message)
+            return
+        if present is not None and action.policy != "Always":
+            self.events.append(events_text.already_present(action.container, action.reference))
+        else:
+            pulled = await self._pull_from_registry(action)
+            if pulled is None:
+                return
+            present = pulled
+        self._images[action.container] = present
+        self._done(action)
+
+    async def _pull_from_registry(self, action: PullImage) -> ImageInfo | None:
+        """A pull holds a place among the pulls, and no permit for starts meanwhile."""
+        had_permit = self._holds_permit
+        self._release()
+        clock = self._with.clock
+        self.events.append(events_text.pulling(action.container, action.reference))
+        asked_at = clock.now()
+
+        def progress(current: int, total: int) -> None:
+            memory = record_pull_progress(self.memory, action, current, total, now=clock.now())
+            self._progress(memory)
+
+        try:
+            async with self._with.pulls.held():
+                began_at = clock.now()
+                image = await self._with.images.pull_image(action.reference, progress)
+            now = clock.now()
+        except ImagePullFailed as error:
+            self.events.append(events_text.pull_failed(action.container, action.reference, error.message))
+            self.events.append(events_text.start_failed(action.container, error.reason))
+            self._pull_failed(action, error.reason, error.message)
+            return None
+        finally:
+            if had_permit:
+                await self._acquire()
+        self.events.append(
+            events_text.pulled(action.container, action.reference, now - began_at, now - asked_at, image.size)
+        )
+        return image
+
+    def _pull_failed(self, action: PullImage, reason: str, message: str) -> None:
+        self._skipped.add(action.container)
+        self.memory = record_pull_failed(
+            self.memory, action, reason, message, now=self._with.clock.now(), config=self._with.config
+        )
+
+    async def _start(self, action: StartContainer) -> None:
+        assert self._pod is not None
+        container = _named(self._pod, action.name)
+        image = self._images.get(action.name)
+        config = container_config(
+            self._pod,
+            container,
+            self._with.node,
+            action.attempt,
+            sandbox_id=self._sandbox_id,
+            source=self.memory.source,
+            image_user=image.user if image is not None else "",
+        )
+        try:
+            container_id = await self._with.runtime.create_container(config, self._sandbox_id)
+            self.events.append(events_text.created(action.name))
+            await self._with.runtime.start_container(container_id)
+        except RuntimeRefused as error:
+            log.info("start refused pod=%s container=%s error=%s", self.memory.name, action.name, error)
+            self.events.append(events_text.start_failed(action.name, error.message))
+            self.memory = record_start_failed(
+                self.memory,
+                action,
+                error.reason,
+                error.message,
+                now=self._with.clock.now(),
+                config=self._with.config,
+            )
+            return
+        self.events.append(events_text.started(action.name))
+        self._done(action)
+
+
+def _named(pod: Pod, name: str) -> Container:
+    return next(c for c in pod.spec.containers if c.name == name)

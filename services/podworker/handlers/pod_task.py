@@ -1,0 +1,323 @@
+"""One pod at its owner: a task that looks, asks the core, acts, stores and reports, until nothing is left to do.
+
+Level-triggered: every wake looks at everything anew, so no lost, doubled or late message changes the outcome.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from random import Random
+
+from msgspec.structs import replace
+
+from services.podworker.core import events_text
+from services.podworker.core.actions import compute_pod_actions
+from services.podworker.core.admission import NodeLimits
+from services.podworker.core.demand import demand_of
+from services.podworker.core.events_text import PodEvent
+from services.podworker.core.generate import generate_status, remember_status
+from services.podworker.core.model import PodMemory, RuntimePod
+from services.podworker.core.plan import Plan
+from services.podworker.core.resources import cgroup_parent
+from services.podworker.core.state import (
+    begin_termination,
+    merge_update,
+    nothing_of,
+    readmit,
+    sync_state,
+)
+from services.podworker.handlers.desired_pods import DesiredPods
+from services.podworker.handlers.execute import Execution, Executor
+from services.podworker.handlers.pod_record import PodRecord, Recorder
+from services.podworker.handlers.reports import Reports
+from services.podworker.ports import RuntimeUnavailable, StoredPod, StoreUnavailable
+from shared.kube.pod import Pod, decode_pod
+
+log = logging.getLogger("podbus.podworker.pod")
+
+RETRY_SECONDS = 10.0
+"""After an error, times 1.0..1.5."""
+RUNTIME_RETRY_SECONDS = 1.0
+"""While the engine doesn't answer."""
+READMIT_SECONDS = 10.0
+"""How often a rejected static pod is judged again: the cause may have gone."""
+_MAX_ROUNDS = 12
+"""Plans in one sync; what isn't settled then waits for the next wake."""
+
+
+@dataclass(frozen=True)
+class PodContext:
+    """What all pods of a worker share."""
+
+    desired: DesiredPods
+    executor: Executor
+    recorder: Recorder
+    reports: Reports
+    limits: NodeLimits
+    node_ip: str
+    sync_seconds: float
+    rng: Random
+    may_start: Callable[[PodTask], bool]
+    """No other pod of the same name is there."""
+    ended: Callable[[PodTask], None]
+    """Nothing of the pod is left: forget it."""
+    handled: Callable[[str, int, bool], None]
+    """(uid, gen, begin): told before and after each look, for the chaos test's record."""
+
+
+@dataclass
+class PodTask:
+    """The pod's live state at its owner. All methods run on the loop."""
+
+    uid: str
+    namespace: str
+    name: str
+    context: PodContext
+    record: PodRecord
+    runtime: RuntimePod | None = None
+    """As last seen."""
+    _woken: asyncio.Event = field(default_factory=asyncio.Event)
+    _stopping: bool = False
+    _over: bool = False
+    _pod: Pod | None = None
+    _pod_body: bytes = b""
+    _readmit_at: float = 0.0
+
+    @classmethod
+    def of(
+        cls, context: PodContext, uid: str, namespace: str, name: str, stored: StoredPod | None
+    ) -> PodTask:
+        return cls(uid, namespace, name, context, PodRecord.of(stored))
+
+    @property
+    def has_started(self) -> bool:
+        """Admitted: it holds its name until it's gone."""
+        memory = self.record.memory
+        return memory is not None and memory.admitted
+
+    @property
+    def waits_for_admission(self) -> bool:
+        """Not judged yet, or turned down: another pod's end may be what it waits for."""
+        memory = self.record.memory
+        return memory is None or not memory.admitted
+
+    def wake(self) -> None:
+        self._woken.set()
+
+    def judge_again(self) -> None:
+        """Another pod has ended: what a rejected pod lacked may be free now."""
+        self._readmit_at = 0.0
+        self._woken.set()
+
+    def see(self, runtime: RuntimePod | None) -> None:
+        """A complete list showed this; look closer only if that's news."""
+        if runtime != self.runtime:
+            self._woken.set()
+
+    def stop(self) -> None:
+        """End after the current look: the slot goes to another worker."""
+        self._stopping = True
+        self._woken.set()
+
+    async def run(self) -> None:
+        """Until the pod is gone or the slot goes. Never raises: an error of one pod is that pod's."""
+        while not self._stopping:
+            self._woken.clear()
+            wait = await self._sync_guarded()
+            if self._over:
+                self.context.ended(self)
+                return
+            try:
+                await asyncio.wait_for(self._woken.wait(), wait)
+            except TimeoutError:
+                continue
+
+    async def _sync_guarded(self) -> float:
+        """One sync; how many seconds to wait at most before the next."""
+        rng = self.context.rng
+        try:
+            wake_at = await self._sync()
+        except RuntimeUnavailable as error:
+            log.warning("engine away pod=%s/%s error=%s", self.namespace, self.name, error)
+            return RUNTIME_RETRY_SECONDS * rng.uniform(1.0, 1.5)
+        except StoreUnavailable as error:
+            log.error("not stored pod=%s/%s error=%s", self.namespace, self.name, error)
+            return RETRY_SECONDS * rng.uniform(1.0, 1.5)
+        except Exception:  # the boundary: one pod's error must not end the others
+            log.exception("sync failed pod=%s/%s uid=%s", self.namespace, self.name, self.uid)
+            return RETRY_SECONDS * rng.uniform(1.0, 1.5)
+        resync = self.context.sync_seconds * rng.uniform(1.0, 1.5)
+        return resync if wake_at is None else max(0.0, min(resync, wake_at - self._now()))
+
+    async def _sync(self) -> float | None:
+        gen = self.record.memory.gen if self.record.memory is not None else 0
+        self.context.handled(self.uid, gen, True)
+        try:
+            return await self._settle()
+        finally:
+            memory = self.record.memory
+            self.context.handled(self.uid, memory.gen if memory is not None else gen, False)
+
+    async def _settle(self) -> float | None:
+        """Look, plan, act, until there's nothing to do; when to look again (None = at the next resync)."""
+        for _ in range(_MAX_ROUNDS):
+            runtime = await self.context.executor.runtime.pod(self.uid)
+            self.runtime = runtime
+            memory = self._take_desired(runtime)
+            if memory is None:
+                return None
+            shown = runtime if runtime is not None else nothing_of(memory)
+            if memory.termination is None and not memory.admitted:
+                judged = self._admit(memory)
+                if judged is None:
+                    return self._now() + READMIT_SECONDS
+                memory = judged
+            pod = self._definition()
+            plan = compute_pod_actions(
+                pod, memory, shown, now=self._now(), config=self.context.executor.config
+            )
+            self._keep(pod, plan.memory, shown, plan.events)
+            if sync_state(plan.memory, shown) == "finished" and plan.memory.termination is not None:
+                return await self._finish()
+            if not plan.actions:
+                return self._next_look(plan)
+            await self._execute(pod, plan, shown)
+            if self._stopping:
+                return None
+        return self._now() + RETRY_SECONDS
+
+    def _next_look(self, plan: Plan) -> float | None:
+        if plan.memory.rejection is not None and plan.memory.source != "api":
+            return self._readmit_at
+        return plan.wake_at
+
+    def _take_desired(self, runtime: RuntimePod | None) -> PodMemory | None:
+        """The memory with what is desired now; None when nothing is known that may be acted on."""
+        memory, desired = self.record.memory, self.context.desired.get(self.uid)
+        if memory is None and desired is None:
+            return self._adopt_orphan(runtime)
+        if desired is not None:
+            merged = merge_update(memory, desired)
+            if merged.gen == desired.gen and merged.termination is None:
+                self.record.body = bytes(desired.body)
+            if memory is None and runtime is not None and (runtime.containers or runtime.sandboxes):
+                # the row was lost, the containers weren't: labels are the truth, and admission was long ago
+                oldest = min((s.created_at for s in runtime.sandboxes), default=self._now())
+                merged = replace(merged, admitted=True, started_at=oldest)
+                log.info("adopted pod=%s/%s uid=%s", self.namespace, self.name, self.uid)
+            memory = merged
+        assert memory is not None
+        if memory.termination is None and self.context.desired.verdict(self.uid, memory.source) == "removed":
+            memory = self._terminate(memory, runtime, "removed")
+        return memory
+
+    def _adopt_orphan(self, runtime: RuntimePod | None) -> PodMemory | None:
+        """Containers of ours that no source wants: ended by their labels, once every source was seen."""
+        if runtime is None:
+            self._over = True
+            return None
+        if not self.context.desired.all_sources_ready:
+            return None
+        log.warning("orphan pod=%s/%s uid=%s: ending it", self.namespace, self.name, self.uid)
+        memory = PodMemory(uid=self.uid, namespace=self.namespace, name=self.name, source="", admitted=True)
+        return self._terminate(memory, runtime, "orphaned")
+
+    def _terminate(self, memory: PodMemory, runtime: RuntimePod | None, reason: str) -> PodMemory:
+        pod = self._definition()
+        grace = runtime.grace_seconds if runtime is not None else 0
+        if pod is not None:
+            grace = pod.spec.termination_grace_period_seconds
+        return begin_termination(memory, self._now(), grace, reason, config=self.context.executor.config)
+
+    def _admit(self, memory: PodMemory) -> PodMemory | None:
+        """The memory after admission; None while another pod of that name is there."""
+        pod = self._definition()
+        assert pod is not None
+        if memory.rejection is not None:
+            if self._now() < self._readmit_at:
+                return memory
+            before = memory.rejection
+            memory = readmit(memory)
+            if memory.rejection is not None:
+                return memory
+        else:
+            before = None
+        if not self.context.may_start(self):
+            self.record.memory = memory
+            return None
+        rejection = self.context.recorder.admit(self.record, memory, demand_of(pod), self.context.limits)
+        if rejection is None:
+            return replace(memory, admitted=True)
+        self._readmit_at = self._now() + READMIT_SECONDS
+        if before != rejection:
+            self._tell([events_text.rejected(rejection.reason, rejection.message)])
+        return replace(memory, rejection=rejection)
+
+    def _definition(self) -> Pod | None:
+        """The pod being run, decoded once per body; None for an orphan."""
+        if not self.record.body:
+            return None
+        if self._pod is None or self._pod_body != self.record.body:
+            self._pod, self._pod_body = decode_pod(self.record.body), self.record.body
+            self.record.cgroup_parent = cgroup_parent(self._pod, self.context.executor.node)
+        return self._pod
+
+    def _keep(
+        self,
+        pod: Pod | None,
+        memory: PodMemory,
+        runtime: RuntimePod,
+        events: tuple[PodEvent, ...] | list[PodEvent],
+    ) -> None:
+        """Store memory and status before anything is done about them, then report."""
+        now = self._now()
+        if pod is not None:
+            status = generate_status(pod, memory, runtime, node_ip=self.context.node_ip, now=now)
+            memory = remember_status(memory, status, now=now)
+        self.context.recorder.save(self.record, memory, events)
+        self._report(memory, runtime)
+
+    def _tell(self, events: list[PodEvent]) -> None:
+        self.record.untold.extend(self.context.recorder.events_of(self, events))
+
+    def _report(self, memory: PodMemory, runtime: RuntimePod) -> None:
+        if memory.status is not None:
+            wanted = self.context.desired.get(self.uid) is not None
+            self.context.reports.publish(memory, runtime, self.record, with_body=not wanted)
+
+    async def _execute(self, pod: Pod | None, plan: Plan, runtime: RuntimePod) -> None:
+        for reason in plan.reasons:
+            log.debug("pod=%s/%s %s", self.namespace, self.name, reason)
+        sandbox = next((s.id for s in runtime.sandboxes if s.ready), "")
+
+        def progress(memory: PodMemory) -> None:
+            if pod is not None:
+                status = generate_status(pod, memory, runtime, node_ip=self.context.node_ip, now=self._now())
+                self.context.reports.publish_later(replace(memory, status=status), runtime, self.record)
+
+        # with the memory that was kept: it holds the status, too
+        memory = self.record.memory if self.record.memory is not None else plan.memory
+        execution = Execution(self.context.executor, pod, sandbox, memory, progress)
+        try:
+            await execution.run(plan)
+        finally:
+            self.record.memory = execution.memory
+            self._tell(execution.events)
+
+    async def _finish(self) -> float | None:
+        """The pod was told to end and has: nothing of it stays. Wanted again by now, it starts anew."""
+        await self.context.executor.runtime.remove_pod_leftovers(self.uid)
+        self.context.recorder.forget(self.record, self.uid)
+        if self.context.desired.get(self.uid) is not None:
+            self._readmit_at = 0.0
+            self._woken.set()
+            return None
+        self.context.reports.withdraw(self.uid)
+        self._over = True
+        return None
+
+    def _now(self) -> float:
+        return self.context.executor.clock.now()

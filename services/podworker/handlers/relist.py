@@ -1,0 +1,72 @@
+"""The engine's events wake pods at once; a complete list corrects what events missed."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping
+
+from services.podworker.core.model import RuntimePod
+from services.podworker.ports import ContainerRuntime, RuntimeUnavailable
+from shared.runtime.clock import Clock
+
+log = logging.getLogger("podbus.podworker.relist")
+
+RELIST_SECONDS = 10.0
+_RETRY_SECONDS = 1.0
+
+
+class Relist:
+    """Two guarded tasks: `follow` reads the events, `run` lists every ten seconds and when events may be lost."""
+
+    def __init__(
+        self,
+        runtime: ContainerRuntime,
+        clock: Clock,
+        listed: Callable[[Mapping[str, RuntimePod]], None],
+        changed: Callable[[str], None],
+    ) -> None:
+        self._runtime = runtime
+        self._clock = clock
+        self._listed = listed
+        self._changed = changed
+        self._now_please = asyncio.Event()
+        self.first = asyncio.Event()
+        """Set after the first complete list."""
+        self.listed_at = 0.0
+        """Of the last complete list, seconds since the epoch."""
+        self.trouble = "the engine was not asked yet"
+        """Why the last list failed; "" = it didn't."""
+
+    async def follow(self) -> None:
+        async for uid in self._runtime.changes():
+            if uid is None:
+                self._now_please.set()
+            else:
+                self._changed(uid)
+
+    async def run(self) -> None:
+        while True:
+            self._now_please.clear()
+            wait = RELIST_SECONDS if await self.once() else _RETRY_SECONDS
+            try:
+                await asyncio.wait_for(self._now_please.wait(), wait)
+            except TimeoutError:
+                continue
+
+    async def once(self) -> bool:
+        """One complete list; False when the engine doesn't answer (said once)."""
+        try:
+            pods = await self._runtime.list_pods()
+        except RuntimeUnavailable as error:
+            if self.trouble != str(error):
+                log.warning("engine doesn't answer error=%s", error)
+            self.trouble = str(error)
+            return False
+        if self.trouble:
+            log.info("engine answers pods=%d", len(pods))
+        self.trouble = ""
+        self.listed_at = self._clock.now()
+        self._listed(pods)
+        self.first.set()
+        return True
