@@ -17,7 +17,7 @@ def extend(window: tuple[CgroupSample, ...], sample: CgroupSample) -> tuple[Cgro
 
     A counter that went back belongs to a new instance of the cgroup: its history starts anew.
     """
-    if window and _went_back(window[-1], sample):
+    if _went_back(window, sample):
         return (sample,)
     oldest = sample.monotonic_ns - KEEP_SECONDS * NANOSECONDS
     first = 0
@@ -45,6 +45,8 @@ def usage_nano_cores(window: tuple[CgroupSample, ...]) -> int | None:
     return None
 
 
-def _went_back(earlier: CgroupSample, later: CgroupSample) -> bool:
-    before, after = earlier.usage.cpu_ns, later.usage.cpu_ns
+def _went_back(window: tuple[CgroupSample, ...], sample: CgroupSample) -> bool:
+    after = sample.usage.cpu_ns
+    known = (one.usage.cpu_ns for one in reversed(window) if one.usage.cpu_ns is not None)
+    before = next(known, None)
     return before is not None and after is not None and after < before

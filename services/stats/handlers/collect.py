@@ -102,7 +102,7 @@ class Collector:
         self._targets = Targets()
         self._pods: dict[str, _Pod] = {}
         self._system: dict[SystemTarget, _Tracked] = {}
-        self._window: tuple[CgroupSample, ...] = ()
+        self._root = _Tracked()
         self._node = NodeHistory(name=node_name, boot_at=processes.boot_time())
         self._due = clock.boot_seconds()
         self._encoded: dict[tuple[bool, bool], bytes] = {}
@@ -156,7 +156,10 @@ class Collector:
             for tracked in self._fresh():
                 if _second_due(tracked) <= now:
                     self._encoded.clear()
-                    self._measure(tracked)
+                    if tracked is self._root:
+                        self._sample_node()
+                    else:
+                        self._measure(tracked)
         due = min([self._due, *(_second_due(tracked) for tracked in self._fresh())])
         return max(0.0, due - self._clock.boot_seconds())
 
@@ -234,14 +237,15 @@ class Collector:
         usage = self._cgroups.root_usage(info)
         if usage.cpu_ns is None:
             usage = CgroupUsage(cpu_ns=self._processes.cpu_total_ns(), memory=usage.memory)
-        self._window = extend(self._window, CgroupSample(at=at, monotonic_ns=monotonic_ns, usage=usage))
+        sample = CgroupSample(at=at, monotonic_ns=monotonic_ns, usage=usage)
+        self._root.window = extend(self._root.window, sample)
         interfaces = self._processes.interfaces(HOST_PID)
         limits = self._processes.task_limits()
         self._node = NodeHistory(
             name=self._node.name,
             boot_at=self._node.boot_at,
             memory_total=None if info is None else info.total,
-            window=self._window,
+            window=self._root.window,
             network=None if interfaces is None else NetworkSample(at=at, interfaces=interfaces),
             filesystem=self._sample_filesystem(at),
             images=self._sample_images(),
@@ -307,7 +311,7 @@ class Collector:
 
     def _fresh(self) -> Iterator[_Tracked]:
         """Those that were read once only: no CPU rate can be told of them yet."""
-        for tracked in self._system.values():
+        for tracked in (self._root, *self._system.values()):
             if len(tracked.window) == 1:
                 yield tracked
         for pod in self._pods.values():
