@@ -20,7 +20,10 @@ PODS = {
     2: path_of_parent(f"kubepods-burstable-pod{UID.replace('-', '_')}.slice"),
 }
 CONTAINER = ContainerTarget(
-    id="169b71f28218d4fee63e2776e7d176e7a1893f43019722175d307c126e645cf4", name="web", pid=9925, started_at=1.0
+    id="169b71f28218d4fee63e2776e7d176e7a1893f43019722175d307c126e645cf4",
+    name="web",
+    pid=9925,
+    started_at=1.0,
 )
 INFO = MemoryInfo(total=1 << 40, free=1 << 39)
 
@@ -128,8 +131,8 @@ def test_counters_are_read_anew_from_the_open_files(root: Path, version: int) ->
 
 
 def test_a_cgroup_that_disappeared_is_none_and_gives_its_files_back(root: Path, version: int) -> None:
-    """Beyond the budget files are opened for each reading, so their absence shows as ENOENT; the kernel's ENODEV on
-    an open file of a removed cgroup takes the same way."""
+    """Beyond the budget files are opened for each reading, so their absence shows as ENOENT; the kernel's
+    ENODEV on an open file of a removed cgroup takes the same way."""
     cgroup = CgroupTree(root, max_open=0).open(candidates(version))
     assert cgroup is not None and cgroup.read() is not None
     for directory in container_directories(root, version):

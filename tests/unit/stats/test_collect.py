@@ -358,7 +358,7 @@ def test_the_four_forms_of_a_summary_are_told_apart(node: Node) -> None:
     node.collector.set_targets(Targets(pods=(POD,)))
     node.collector.tick()
     full, short = node.told(), node.told(only_cpu_and_memory=True)
-    assert "network" in full["node"] and "network" not in short["node"]
+    assert "fs" in full["node"] and "fs" not in short["node"]
     assert node.told(indent=True) == full
     assert node.collector.summary(indent=True).startswith(b'{\n "node": {\n  "nodeName"')
     assert node.told(only_cpu_and_memory=True, indent=True) == short
@@ -369,7 +369,10 @@ def test_the_node_is_told_in_full(node: Node) -> None:
     node.cgroups.cpu_ns["/kubepods"] = 0
     node.collector.set_targets(
         Targets(
-            system=(SystemTarget(name="pods", cgroup="/kubepods"), SystemTarget(name="runtime", cgroup="/none")),
+            system=(
+                SystemTarget(name="pods", cgroup="/kubepods"),
+                SystemTarget(name="runtime", cgroup="/none"),
+            ),
             images=ImageTarget(root_dir="/docker", used_bytes=41),
         )
     )
@@ -427,25 +430,25 @@ def test_a_recorded_node_is_told_alike_from_v1_and_v2(
 ) -> None:
     """The real adapters on both trees: the same container, network and tasks."""
     root = FIXTURES / f"v{version}"
+    tree = CgroupTree(root / "cgroup")
     collector = Collector(
         node_name="peer",
         root_dir=str(tmp_path),
-        cgroups=CgroupTree(root / "cgroup"),
+        cgroups=tree,
         processes=Procfs(root / "proc"),
         filesystems=StatvfsFilesystems(),
         clock=FakeClock(),
     )
-    web = replace(
-        WEB, id="169b71f28218d4fee63e2776e7d176e7a1893f43019722175d307c126e645cf4", pid=9925
-    )
+    web = replace(WEB, id="169b71f28218d4fee63e2776e7d176e7a1893f43019722175d307c126e645cf4", pid=9925)
     sandbox = "85bff4d7a6c01e6ec67df4adc386d25047fa4782b1af5ab21575fea65bb61ea7"
     pod = replace(POD, cgroup=pod_cgroup, sandbox_id=sandbox, sandbox_pid=9857, containers=(web,))
     collector.set_targets(Targets(pods=(pod,), system=(SystemTarget(name="pods", cgroup=pods_cgroup),)))
     collector.tick()
     told = json.loads(collector.summary())
     collector.close()
+    tree.close()
     container = told["pods"][0]["containers"][0]
-    assert container["cpu"]["usageCoreNanoSeconds"] // 1_000_000 == 465
+    assert container["cpu"]["usageCoreNanoSeconds"] // 1_000_000 == 427
     assert container["memory"] == {
         "time": "1970-01-01T00:25:00Z",
         "availableBytes": 67_108_864 - 11_124_736,

@@ -97,6 +97,4 @@ def test_the_v2_root_takes_its_usage_from_meminfo_and_the_rest_from_memory_stat(
 
 
 def test_without_a_memory_controller_the_node_is_told_by_meminfo_alone() -> None:
-    assert node_memory(None, b"", INFO) == MemoryUsage(
-        usage=6_000, working_set=4_500, rss=900, limit=10_000
-    )
+    assert node_memory(None, b"", INFO) == MemoryUsage(usage=6_000, working_set=4_500, rss=900, limit=10_000)

@@ -12,10 +12,11 @@ from services.stats.core.parse_proc import (
     parse_task_limits,
 )
 
-HEAD = """\
-Inter-|   Receive                                                |  Transmit
- face |bytes    packets errs drop fifo frame compressed multicast|bytes    packets errs drop fifo colls carrier compressed
-"""
+HEAD = (
+    "Inter-|   Receive                          |  Transmit\n"
+    " face |bytes    packets errs drop fifo frame compressed multicast"
+    "|bytes    packets errs drop fifo colls carrier compressed\n"
+)
 
 
 def test_the_nodes_own_plumbing_is_not_an_interface() -> None:
@@ -47,9 +48,7 @@ def test_lines_that_are_no_interface_are_skipped() -> None:
 
 def test_meminfo_is_in_bytes() -> None:
     text = "MemTotal: 100 kB\nMemFree:  40 kB\nInactive(file): 7 kB\nAnonPages: 9 kB\nHugePages_Total: 0\n"
-    assert parse_meminfo(text) == MemoryInfo(
-        total=102_400, free=40_960, anonymous=9_216, inactive_file=7_168
-    )
+    assert parse_meminfo(text) == MemoryInfo(total=102_400, free=40_960, anonymous=9_216, inactive_file=7_168)
     assert parse_meminfo("MemTotal: 100 kB\n") is None
 
 

@@ -40,7 +40,14 @@ NOT_MEASURED_YET = {"rootfs", "logs", "volume", "ephemeral-storage", "process_st
 
 
 def a_usage(cpu_ns: int | None = 5_000, **memory: Any) -> CgroupUsage:
-    fields = {"usage": 900, "working_set": 700, "rss": 300, "page_faults": 4, "major_page_faults": 1, "limit": 2_000}
+    fields = {
+        "usage": 900,
+        "working_set": 700,
+        "rss": 300,
+        "page_faults": 4,
+        "major_page_faults": 1,
+        "limit": 2_000,
+    }
     return CgroupUsage(cpu_ns=cpu_ns, memory=MemoryUsage(**(fields | memory)))
 
 
@@ -123,7 +130,8 @@ def in_order(value: Any, without: frozenset[str] = frozenset()) -> list[str]:
 
 
 def test_the_types_hold_the_kubelets_summary_byte_for_byte() -> None:
-    """Key names, key order, integers and whole-second times: decoding and encoding the recording loses nothing."""
+    """Key names, key order, integers and whole-second times: decoding and encoding the recording loses
+    nothing."""
     summary = msgspec.json.decode(GOLDEN, type=Summary)
     assert encode(summary, indent=True) == GOLDEN
 
@@ -187,12 +195,14 @@ def test_an_unlimited_container_has_no_available_bytes() -> None:
 
 
 @pytest.mark.parametrize(
-    ("cgroup_limit", "allocatable", "available"), [(2_000, 9_000, 1_300), (None, 9_000, 8_300), (None, None, 9_300)]
+    ("cgroup_limit", "allocatable", "available"),
+    [(2_000, 9_000, 1_300), (None, 9_000, 8_300), (None, None, 9_300)],
 )
 def test_all_pods_together_always_have_available_bytes(
     cgroup_limit: int | None, allocatable: int | None, available: int
 ) -> None:
-    """The eviction manager observes allocatable memory there: the cgroup's limit, else allocatable, else MemTotal."""
+    """The eviction manager observes allocatable memory there: the cgroup's limit, else allocatable, else
+    MemTotal."""
     system = SystemHistory(
         target=SystemTarget(name="pods", cgroup="/kubepods", memory_limit=allocatable),
         created_at=None,

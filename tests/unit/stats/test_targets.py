@@ -18,8 +18,8 @@ def a_status(**changes: object) -> PodStatus:
 
 def a_report(**changes: object) -> PodReport:
     fields = {
-        "v": 1, "node": "n", "ts": 0.0, "uid": "u-1", "namespace": "default", "name": "web-n", "source": "file",
-        "gen": 1, "rev": 1, "owner": 0, "state": "sync", "cgroup_parent": "/kubepods/burstable/podu-1",
+        "v": 1, "node": "n", "ts": 0.0, "uid": "u-1", "namespace": "default", "name": "web-n",
+        "source": "file", "gen": 1, "rev": 1, "owner": 0, "state": "sync", "cgroup_parent": "/kubepods/burstable/podu-1",
         "status": a_status(),
         "containers": [
             RunningContainer(name="POD", id="s" * 64, pid=40, started_at=7.0),
@@ -56,9 +56,7 @@ def test_a_pod_without_a_status_time_and_sandbox_is_still_a_target() -> None:
     assert (target.start_time, target.sandbox_pid, target.containers) == (None, 0, ())
 
 
-@pytest.mark.parametrize(
-    ("pod_ip", "expected"), [("10.0.0.1", True), ("172.17.0.2", False), ("", False)]
-)
+@pytest.mark.parametrize(("pod_ip", "expected"), [("10.0.0.1", True), ("172.17.0.2", False), ("", False)])
 def test_a_pod_with_the_nodes_address_is_on_the_nodes_network(pod_ip: str, expected: bool) -> None:
     report = a_report(status=a_status(host_ip="10.0.0.1", pod_ip=pod_ip))
     assert pod_target(report).host_network is expected
