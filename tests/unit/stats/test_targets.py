@@ -19,7 +19,8 @@ def a_status(**changes: object) -> PodStatus:
 def a_report(**changes: object) -> PodReport:
     fields = {
         "v": 1, "node": "n", "ts": 0.0, "uid": "u-1", "namespace": "default", "name": "web-n",
-        "source": "file", "gen": 1, "rev": 1, "owner": 0, "state": "sync", "cgroup_parent": "/kubepods/burstable/podu-1",
+        "source": "file", "gen": 1, "rev": 1, "owner": 0, "state": "sync",
+        "cgroup_parent": "/kubepods/burstable/podu-1",
         "status": a_status(),
         "containers": [
             RunningContainer(name="POD", id="s" * 64, pid=40, started_at=7.0),
