@@ -19,7 +19,7 @@ log = logging.getLogger("podbus.streams")
 Handler = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 """Gets the two directions; `await writer.drain()` waits for a slow peer. Its return closes the connection.
 
-A peer that goes away shows as the reader's end and as an error of the next write: a handler that may wait long
+A peer that goes away shows as the reader's end and as an error of the next write: a handler that waits
 without writing (a followed log) watches `reader.read()` beside its work."""
 
 ACCEPTED = b"ok\n"

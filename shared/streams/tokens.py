@@ -15,7 +15,7 @@ MAX_OUTSTANDING = 4096
 
 
 class TokenBook(Generic[T]):
-    """Tokens that were given out and not yet used, each with what it opens. Only hashes are kept, so that finding
+    """Tokens given out and not yet used, each with what it opens. Only hashes are kept, so that finding
     one doesn't take longer the more of it is guessed."""
 
     def __init__(self) -> None:

@@ -1,0 +1,1 @@
+"""Outside things: uvicorn, certificates and tokens, the bus."""
