@@ -269,6 +269,10 @@ def _container(
     state = inspect["State"]
     run_state = _run_state(state)
     asked = inspect["Config"].get("Image") or ""
+    started_at, finished_at = _instant(state.get("StartedAt")), _instant(state.get("FinishedAt"))
+    if started_at is not None and finished_at is not None:
+        # The engine stamps a start after the process runs: a short one seems to end before it began.
+        finished_at = max(started_at, finished_at)
     tags = (image or {}).get("RepoTags") or ()
     digests = (image or {}).get("RepoDigests") or ()
     return RuntimeContainer(
@@ -280,8 +284,8 @@ def _container(
         image=tags[0] if tags else asked,
         image_id=f"docker-pullable://{digests[0]}" if digests else f"docker://{inspect['Image']}",
         created_at=_instant(inspect.get("Created")) or 0.0,
-        started_at=_instant(state.get("StartedAt")),
-        finished_at=_instant(state.get("FinishedAt")) if run_state == "exited" else None,
+        started_at=started_at,
+        finished_at=finished_at if run_state == "exited" else None,
         exit_code=int(state.get("ExitCode") or 0),
         oom_killed=bool(state.get("OOMKilled")),
         error=state.get("Error") or "",
