@@ -92,9 +92,7 @@ async def build(context: Context) -> Service:
     async def announce(slot: int) -> None:
         await bus.hint(SLOT_RELEASED, SlotReleased(worker=ownership.index or 0), str(slot))
 
-    ownership = Ownership(
-        locks, on_gained=pods.gained, on_lost=pods.lost, announce=announce, monotonic=time.monotonic
-    )
+    ownership = Ownership(locks, on_gained=pods.gained, on_lost=pods.lost, announce=announce, monotonic=time.monotonic)
     permits, pulls = Permits(1), Permits(1)
     executor = Executor(
         outside.runtime,
@@ -142,9 +140,7 @@ async def build(context: Context) -> Service:
             workers = len(ownership.members) or 1
             permits.resize(share_of(total, workers))
             pulls.resize(share_of(settings.config.max_parallel_pulls, workers))
-            body = Heartbeat(
-                worker=ownership.index or 0, at=clock.now(), slots=len(ownership.owned), pods=len(pods)
-            )
+            body = Heartbeat(worker=ownership.index or 0, at=clock.now(), slots=len(ownership.owned), pods=len(pods))
             await bus.hint(WORKER_HEARTBEAT, body, str(body.worker))
             await asyncio.sleep(HEARTBEAT_SECONDS if workers == 1 else 1.0)
 

@@ -72,9 +72,7 @@ class HealthFile:
         self._path.unlink(missing_ok=True)
 
 
-async def keep_beating(
-    watchdog: Watchdog, file: HealthFile, facts: Callable[[], Mapping[str, object]]
-) -> None:
+async def keep_beating(watchdog: Watchdog, file: HealthFile, facts: Callable[[], Mapping[str, object]]) -> None:
     """Guarded task: beat once a second, write the file every BEAT_SECONDS. A full disk only skips the file."""
     beats = 0
     while True:

@@ -9,12 +9,10 @@ import time
 
 class _Line(logging.Formatter):
     def __init__(self, process: str) -> None:
-        super().__init__(
-            f"%(asctime)s.%(msecs)03dZ %(levelname)s {process} %(name)s %(message)s", "%Y-%m-%dT%H:%M:%S"
-        )
+        super().__init__(f"%(asctime)s.%(msecs)03dZ %(levelname)s {process} %(name)s %(message)s", "%Y-%m-%dT%H:%M:%S")
         self.converter = time.gmtime
 
-    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - the library's name
+    def formatMessage(self, record: logging.LogRecord) -> str:
         return super().formatMessage(record).replace("\n", "\\n")
 
 

@@ -18,9 +18,7 @@ class Machine:
 
 def look_at_machine(node_ip: str = "") -> Machine:
     """`node_ip`: the configured address, which wins."""
-    return Machine(
-        cores=os.cpu_count() or 1, memory_bytes=_memory_bytes(), address=node_ip or default_address()
-    )
+    return Machine(cores=os.cpu_count() or 1, memory_bytes=_memory_bytes(), address=node_ip or default_address())
 
 
 def _memory_bytes() -> int:

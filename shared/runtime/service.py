@@ -192,9 +192,7 @@ class _Runner:
             except TimeoutError:
                 continue
         connecting = asyncio.ensure_future(
-            connect(
-                load_credentials(path), node=self._settings.node_name, service=self._name, name=self._process
-            )
+            connect(load_credentials(path), node=self._settings.node_name, service=self._name, name=self._process)
         )
         asked = asyncio.ensure_future(self._asked.wait())
         await asyncio.wait({connecting, asked}, return_when=asyncio.FIRST_COMPLETED)
@@ -213,7 +211,7 @@ class _Runner:
         await service.ready()
 
     async def _first(self, work: Awaitable[object], tasks: GuardedTasks, bus: Bus) -> str:
-        """"" when the work is done, else why the process must end. Errors of the work are raised."""
+        """ "" when the work is done, else why the process must end. Errors of the work are raised."""
         doing = asyncio.ensure_future(work)
         ended = asyncio.ensure_future(tasks.wait())
         asked = asyncio.ensure_future(self._asked.wait())

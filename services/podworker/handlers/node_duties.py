@@ -87,9 +87,7 @@ class NodeDuties:
         images: list[NodeImage] = []
         try:
             self._info = await self._runtime.info()
-            images = [
-                NodeImage(names=list(image.names), size=image.size) for image in await self._images.images()
-            ]
+            images = [NodeImage(names=list(image.names), size=image.size) for image in await self._images.images()]
             await self._tell_foreign()
         except RuntimeUnavailable as error:
             trouble = trouble or str(error)
@@ -118,9 +116,7 @@ class NodeDuties:
             names = await self._runtime.foreign_sandboxes()
             self._foreign = len(names)
             if names:
-                log.warning(
-                    "another agent's sandboxes are on this engine, left alone: %s", ", ".join(names[:20])
-                )
+                log.warning("another agent's sandboxes are on this engine, left alone: %s", ", ".join(names[:20]))
 
     async def _sweep(self) -> None:
         """Remove status keys of pods that nobody knows: their owner died between the row and the key."""

@@ -118,9 +118,7 @@ class Ownership:
         known = self._membership
         self._membership = observe(known, self._locks.members(), now)
         if self._membership.settled != known.settled:
-            log.info(
-                "workers changed settled=%s was=%s", _listed(self._membership.settled), _listed(known.settled)
-            )
+            log.info("workers changed settled=%s was=%s", _listed(self._membership.settled), _listed(known.settled))
             self._place()
         elif now >= self._retry_at:
             self._take(self._wanted - self._held)
@@ -178,9 +176,7 @@ class Ownership:
     def _tell_gained(self, slots: frozenset[int]) -> None:
         try:
             self._on_gained(slots)
-        except (
-            Exception
-        ) as error:  # whoever called us, it is `run` that has to end: nobody runs these pods now
+        except Exception as error:  # whoever called us, it is `run` that has to end: nobody runs these pods now
             log.exception("taking over failed slots=%s", _listed(slots))
             self._failure = self._failure or error
 

@@ -83,9 +83,7 @@ class Recorder:
         record.stored, record.stored_body = memory, record.body
         record.untold.clear()
 
-    def admit(
-        self, record: PodRecord, memory: PodMemory, demand: Demand, limits: NodeLimits
-    ) -> Rejection | None:
+    def admit(self, record: PodRecord, memory: PodMemory, demand: Demand, limits: NodeLimits) -> Rejection | None:
         """Raises StoreUnavailable: what can't be stored isn't started."""
         try:
             rejection = self._store.admit(replace(memory, anchor=self._anchor()), record.body, demand, limits)
@@ -108,9 +106,7 @@ class Recorder:
     def load_slots(self, slots: Iterable[int]) -> list[StoredPod]:
         """The rows of slots that were just gained, their instants moved to this boot's and this clock's time."""
         return [
-            StoredPod(
-                memory=self._rebased(row.memory), body=row.body, rev=row.rev, published_rev=row.published_rev
-            )
+            StoredPod(memory=self._rebased(row.memory), body=row.body, rev=row.rev, published_rev=row.published_rev)
             for row in self._store.load_slots(slots)
         ]
 

@@ -87,9 +87,7 @@ class PodTask:
     _readmit_at: float = 0.0
 
     @classmethod
-    def of(
-        cls, context: PodContext, uid: str, namespace: str, name: str, stored: StoredPod | None
-    ) -> PodTask:
+    def of(cls, context: PodContext, uid: str, namespace: str, name: str, stored: StoredPod | None) -> PodTask:
         return cls(uid, namespace, name, context, PodRecord.of(stored))
 
     @property
@@ -176,9 +174,7 @@ class PodTask:
                     return self._now() + READMIT_SECONDS
                 memory = judged
             pod = self._definition()
-            plan = compute_pod_actions(
-                pod, memory, shown, now=self._now(), config=self.context.executor.config
-            )
+            plan = compute_pod_actions(pod, memory, shown, now=self._now(), config=self.context.executor.config)
             self._keep(pod, plan.memory, shown, plan.events)
             if sync_state(plan.memory, shown) == "finished" and plan.memory.termination is not None:
                 return await self._finish()

@@ -66,9 +66,7 @@ class Queries:
         writer: asyncio.StreamWriter,
     ) -> None:
         sending = asyncio.ensure_future(self._copy(container_id, options, writer))
-        gone = asyncio.ensure_future(
-            reader.read(1)
-        )  # a peer that left shows here, also while the log is silent
+        gone = asyncio.ensure_future(reader.read(1))  # a peer that left shows here, also while the log is silent
         await asyncio.wait({sending, gone}, return_when=asyncio.FIRST_COMPLETED)
         for future in (sending, gone):
             future.cancel()

@@ -108,9 +108,7 @@ class Reports:
         self._dirty[uid] = None
         self._work.set()
 
-    def _report(
-        self, memory: PodMemory, runtime: RuntimePod, record: PodRecord, *, with_body: bool
-    ) -> PodReport:
+    def _report(self, memory: PodMemory, runtime: RuntimePod, record: PodRecord, *, with_body: bool) -> PodReport:
         assert memory.status is not None
         termination = memory.termination
         return PodReport(
@@ -137,9 +135,7 @@ class Reports:
 
 def _running(runtime: RuntimePod) -> list[RunningContainer]:
     sandboxes = [
-        RunningContainer(
-            name=SANDBOX_CONTAINER, id=s.id, pid=s.pid, started_at=s.created_at, attempt=s.attempt
-        )
+        RunningContainer(name=SANDBOX_CONTAINER, id=s.id, pid=s.pid, started_at=s.created_at, attempt=s.attempt)
         for s in runtime.sandboxes
         if s.ready
     ]

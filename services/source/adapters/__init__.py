@@ -1,0 +1,1 @@
+"""What source touches outside: manifest directories and source.db."""

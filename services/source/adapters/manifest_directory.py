@@ -1,0 +1,121 @@
+"""A manifest directory (or one file): read whole, and watched by inotify as a hint."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import stat
+from pathlib import Path
+
+from inotify_simple import INotify, flags  # type: ignore[import-untyped]
+
+from services.source.core.documents import MAX_FILE_BYTES
+from services.source.core.files import EntryKind, SkippedFile, skip_reason
+from services.source.core.merge import Listing
+
+log = logging.getLogger("podbus.source.directory")
+
+_MASK = (
+    flags.CLOSE_WRITE
+    | flags.CREATE
+    | flags.MOVED_TO
+    | flags.MOVED_FROM
+    | flags.DELETE
+    | flags.ATTRIB
+    | flags.DELETE_SELF
+    | flags.MOVE_SELF
+)
+_RETRY_SECONDS = 1.0
+_SETTLE_SECONDS = 0.01
+"""An editor's or cp's burst of events is one change."""
+
+
+class ManifestDirectory:
+    """Manifests (services.source.ports) of `path`."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self.origin = str(path)
+        self._inotify: INotify | None = None
+        self._woken = asyncio.Event()
+
+    def listing(self) -> Listing:
+        try:
+            kind = self._path.stat().st_mode
+            if stat.S_ISREG(kind):
+                return self._read([self._path])
+            if not stat.S_ISDIR(kind):
+                return Listing(
+                    origin=self.origin, missing=True, error=f"{self.origin} is neither a directory nor a file"
+                )
+            return self._read(sorted(self._path.iterdir()))
+        except FileNotFoundError:
+            return Listing(origin=self.origin, missing=True, error=f"{self.origin} does not exist")
+        except OSError as error:
+            return Listing(origin=self.origin, missing=True, error=f"{self.origin} cannot be read: {error.strerror}")
+
+    def _read(self, paths: list[Path]) -> Listing:
+        files: dict[str, bytes] = {}
+        unreadable: dict[str, str] = {}
+        skipped: list[SkippedFile] = []
+        for path in paths:
+            try:
+                kind = _kind(path)
+                if path != self._path and (reason := skip_reason(path.name, kind)):
+                    skipped.append(SkippedFile(str(path), reason))
+                elif path.stat().st_size > MAX_FILE_BYTES:
+                    unreadable[str(path)] = f"larger than {MAX_FILE_BYTES >> 20} MiB"
+                else:
+                    files[str(path)] = path.read_bytes()
+            except FileNotFoundError:
+                if path.is_symlink():
+                    unreadable[str(path)] = "the symbolic link points nowhere"
+                continue  # gone between the listing and now
+            except OSError as error:
+                unreadable[str(path)] = error.strerror or str(error)
+        return Listing(origin=self.origin, files=files, unreadable=unreadable, skipped=tuple(skipped))
+
+    async def changed(self) -> None:
+        """Without the directory, or without inotify, it's the caller's period that finds changes."""
+        if self._inotify is None and not self._watch():
+            await asyncio.sleep(_RETRY_SECONDS)
+            if self._watch():
+                return
+            await asyncio.Event().wait()
+        await self._woken.wait()
+        await asyncio.sleep(_SETTLE_SECONDS)
+        self._woken.clear()
+
+    def _watch(self) -> bool:
+        directory = self._path if self._path.is_dir() else self._path.parent
+        inotify = INotify(nonblocking=True)
+        try:
+            inotify.add_watch(directory, _MASK)
+        except OSError as error:
+            log.debug("no inotify path=%s error=%s", directory, error)
+            inotify.close()
+            return False
+        self._inotify = inotify
+        asyncio.get_running_loop().add_reader(inotify.fileno(), self._readable)
+        return True
+
+    def _readable(self) -> None:
+        assert self._inotify is not None
+        for event in self._inotify.read(timeout=0):
+            if event.mask & (flags.DELETE_SELF | flags.MOVE_SELF | flags.IGNORED):
+                self.close()
+                break
+        self._woken.set()
+
+    def close(self) -> None:
+        if self._inotify is not None:
+            asyncio.get_running_loop().remove_reader(self._inotify.fileno())
+            self._inotify.close()
+            self._inotify = None
+
+
+def _kind(path: Path) -> EntryKind:
+    mode = path.stat().st_mode
+    if stat.S_ISDIR(mode):
+        return EntryKind.DIRECTORY
+    return EntryKind.FILE if stat.S_ISREG(mode) else EntryKind.OTHER

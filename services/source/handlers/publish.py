@@ -1,0 +1,90 @@
+"""Keeps podbus_pods equal to what the sources want: puts what differs, then the marker, then deletes what is gone."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Mapping
+
+from shared.bus import Bus, BusUnavailable
+from shared.contracts.pods import PodDesired, SourceMarker
+from shared.contracts.registry import POD_DESIRED, PODS, SOURCE_MARKER
+
+log = logging.getLogger("podbus.source.publish")
+
+_RETRY_SECONDS = 0.5
+
+
+class Publisher:
+    """`want` is told the newest truth of a source at any time; `run`, a guarded task, brings the bucket there."""
+
+    def __init__(self, bus: Bus) -> None:
+        self._bus = bus
+        self._pods: dict[str, PodDesired] = {}
+        self._markers: dict[str, SourceMarker] = {}
+        self._put: dict[str, tuple[int, str]] = {}
+        """What the bucket holds, as far as we know: uid -> (gen, hash)."""
+        self._put_markers: dict[str, SourceMarker] = {}
+        self._swept = False
+        self._work = asyncio.Event()
+        self._settled: dict[str, asyncio.Event] = {}
+        bus.on_reconnect(self._again)
+
+    def want(self, marker: SourceMarker, pods: Mapping[str, PodDesired]) -> None:
+        """All pods of one source, and its marker."""
+        source = marker.source
+        self._pods = {uid: pod for uid, pod in self._pods.items() if pod.source != source} | dict(pods)
+        self._markers[source] = marker
+        self._settled.setdefault(source, asyncio.Event()).clear()
+        self._work.set()
+
+    @property
+    def markers(self) -> list[SourceMarker]:
+        return [self._markers[name] for name in sorted(self._markers)]
+
+    async def published(self, source: str) -> None:
+        """Return when the bucket holds all that the source wants."""
+        await self._settled.setdefault(source, asyncio.Event()).wait()
+
+    def _again(self) -> None:
+        """The store may be new: nothing is known of it."""
+        self._put.clear()
+        self._put_markers.clear()
+        self._swept = False
+        self._work.set()
+
+    async def run(self) -> None:
+        while True:
+            await self._work.wait()
+            self._work.clear()
+            try:
+                await self._level()
+            except BusUnavailable as error:
+                log.debug("publishing waits error=%s", error)
+                self._work.set()
+                await asyncio.sleep(_RETRY_SECONDS)
+
+    async def _level(self) -> None:
+        """Pods before their marker: a ready marker speaks of pods that are there. Deletions after it: a key that
+        goes while its marker lists it would only be a riddle."""
+        pods, markers = dict(self._pods), dict(self._markers)
+        for uid, pod in pods.items():
+            version = (pod.gen, pod.hash)
+            if self._put.get(uid) != version:
+                await self._bus.put(POD_DESIRED, pod, uid)
+                self._put[uid] = version
+        for source, marker in markers.items():
+            if self._put_markers.get(source) != marker:
+                await self._bus.put(SOURCE_MARKER, marker, source)
+                self._put_markers[source] = marker
+        gone = self._put.keys() - pods.keys()
+        if not self._swept and markers:
+            there = [POD_DESIRED.id_of(key) for key in await self._bus.keys(PODS)]
+            gone |= {uid for uid in there if uid is not None} - pods.keys()
+        for uid in gone:
+            await self._bus.delete(POD_DESIRED, uid)
+            self._put.pop(uid, None)
+        self._swept = True
+        for source, marker in markers.items():
+            if self._markers.get(source) is marker:
+                self._settled[source].set()

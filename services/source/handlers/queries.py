@@ -1,0 +1,37 @@
+"""Answers what the sources hold, and lists again on demand."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+from services.source.handlers.file_source import SOURCE, FileSource
+from services.source.handlers.publish import Publisher
+from shared.bus import RemoteError
+from shared.contracts.sources import ReloadCommand, Reloaded, SourceList, SourcesQuery
+
+RELOAD_SECONDS = 5.0
+
+
+class Queries:
+    def __init__(self, sources: Sequence[FileSource], publisher: Publisher) -> None:
+        self._sources = sources
+        self._publisher = publisher
+
+    async def sources(self, _: SourcesQuery) -> SourceList:
+        return SourceList(sources=self._publisher.markers)
+
+    async def reload(self, _: ReloadCommand) -> Reloaded:
+        """Answered when the listing is on the bus."""
+        pods = errors = 0
+        for source in self._sources:
+            plan = source.list_now()
+            pods += len(plan.pods)
+            errors += sum(problem.is_error for problem in plan.problems)
+        try:
+            async with asyncio.timeout(RELOAD_SECONDS):
+                for _source in self._sources:
+                    await self._publisher.published(SOURCE)
+        except TimeoutError as error:
+            raise RemoteError("unavailable", "listed, but the bus doesn't take it yet") from error
+        return Reloaded(pods=pods, errors=errors)
