@@ -1,0 +1,74 @@
+"""Composition root of stats."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from services.stats.adapters.cgroup import CgroupTree, raise_file_limit
+from services.stats.adapters.filesystem import StatvfsFilesystems
+from services.stats.adapters.procfs import Procfs
+from services.stats.handlers.collect import Collector
+from services.stats.handlers.queries import Queries
+from services.stats.handlers.watching import Watching
+from shared.bus import BucketWatch
+from shared.contracts.registry import STATUS, SUMMARY
+from shared.kube.allocatable import allocatable_bytes
+from shared.runtime.machine import look_at_machine
+from shared.runtime.service import Context, Service
+from shared.streams.server import StreamServer
+
+
+async def build(context: Context) -> Service:
+    """Raises OSError when /proc or the cgroup file system can't be read."""
+    settings, bus = context.settings, context.bus
+    config = settings.config
+    raise_file_limit()
+    tree = CgroupTree(Path("/sys/fs/cgroup"))
+    collector = Collector(
+        node_name=settings.node_name,
+        root_dir=str(settings.data),
+        cgroups=tree,
+        processes=Procfs(),
+        filesystems=StatvfsFilesystems(),
+        clock=context.clock,
+    )
+    memory = look_at_machine(settings.node_ip).memory_bytes
+    watching = Watching(
+        collector,
+        cgroup_root=config.cgroup_root,
+        allocatable_memory=allocatable_bytes(
+            memory,
+            "memory",
+            "memory.available",
+            config.eviction_hard,
+            config.system_reserved,
+            config.kube_reserved,
+        ),
+    )
+    watch = BucketWatch(bus, STATUS, watching.on_list, watching.on_change)
+    streams = StreamServer(settings.paths.run / "stats.sock")
+    queries = Queries(collector, streams)
+
+    async def recover() -> None:
+        collector.tick()
+        await streams.start()
+
+    async def subscribe() -> None:
+        await bus.ensure_buckets()
+        await bus.serve(SUMMARY, queries.summary)
+
+    async def ready() -> None:
+        await watch.listed.wait()
+
+    async def stop() -> None:
+        await streams.stop()
+        collector.close()
+        tree.close()
+
+    return Service(
+        recover=recover,
+        subscribe=subscribe,
+        ready=ready,
+        stop=stop,
+        tasks={"watch": watch.run, "sample": watching.run},
+    )
