@@ -8,6 +8,8 @@ import uuid
 from pathlib import Path
 from typing import Any, Protocol
 
+from msgspec.structs import replace
+
 from services.podworker.adapters.cgroup_parent import PodCgroups
 from services.podworker.adapters.docker_images import DockerImages
 from services.podworker.adapters.docker_runtime import DockerRuntime
@@ -95,7 +97,7 @@ def new_pod(*containers: dict[str, Any], annotations: dict[str, str] | None = No
     """A pod with a UID of its own; without containers, one that ends with 143 on SIGTERM."""
     pod = a_pod(*(containers or (a_container(command=SLEEPER),)), annotations=annotations, **spec)
     uid = uuid.uuid4().hex
-    return _replaced(pod, metadata=_replaced(pod.metadata, uid=uid, name=f"p-{uid[:8]}"))
+    return replace(pod, metadata=replace(pod.metadata, uid=uid, name=f"p-{uid[:8]}"))
 
 
 def sandbox_of(engine: Engine, pod: Pod, attempt: int = 0) -> SandboxConfig:
@@ -103,9 +105,7 @@ def sandbox_of(engine: Engine, pod: Pod, attempt: int = 0) -> SandboxConfig:
 
 
 def config_of(engine: Engine, pod: Pod, sandbox_id: str, attempt: int = 0, index: int = 0) -> ContainerConfig:
-    return container_config(
-        pod, pod.spec.containers[index], engine.node, attempt, sandbox_id=sandbox_id, source="file"
-    )
+    return container_config(pod, pod.spec.containers[index], engine.node, attempt, sandbox_id=sandbox_id, source="file")
 
 
 async def run_pod(engine: Engine, pod: Pod) -> tuple[str, list[str]]:
@@ -117,9 +117,3 @@ async def run_pod(engine: Engine, pod: Pod) -> tuple[str, list[str]]:
         ids.append(await engine.runtime.create_container(config, sandbox_id))
         await engine.runtime.start_container(ids[-1])
     return sandbox_id, ids
-
-
-def _replaced(struct: Any, **fields: Any) -> Any:
-    import msgspec
-
-    return msgspec.structs.replace(struct, **fields)
