@@ -21,7 +21,7 @@ class HealthAnswer:
 
 
 def healthz(checks: Sequence[Check], *, verbose: bool, excluded: Sequence[str]) -> HealthAnswer:
-    """/healthz: "ok", or a line a check. A failure is always verbose; why is told only by the check's own path."""
+    """/healthz: "ok", or a line a check. A failure is always verbose; why, tells only the check's own path."""
     left = dict.fromkeys(excluded)
     lines: list[str] = []
     failed = False

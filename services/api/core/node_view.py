@@ -186,8 +186,7 @@ class NodeView:
 
     def markers(self) -> list[SourceMarker]:
         decoded = (
-            self._decode(SOURCE_MARKER.key(name), raw, SourceMarker)
-            for name, raw in sorted(self._markers.items())
+            self._decode(SOURCE_MARKER.key(name), raw, SourceMarker) for name, raw in sorted(self._markers.items())
         )
         return [marker for marker in decoded if marker is not None]
 
@@ -223,9 +222,7 @@ class NodeView:
         named = desired or report
         if body is None or named is None:
             return None
-        deletion = (
-            Deletion(report.deletion_at, report.deletion_grace) if report and report.deletion_at else None
-        )
+        deletion = Deletion(report.deletion_at, report.deletion_grace) if report and report.deletion_at else None
         try:
             entry.item = pod_item(body, None if report is None else bytes(report.status), deletion)
         except msgspec.MsgspecError as error:

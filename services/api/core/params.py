@@ -95,3 +95,18 @@ def _instant(query: Query, key: str) -> float | None:
     if not _RFC3339.fullmatch(text):
         raise ValueError(key)
     return parse_rfc3339(text)
+
+
+_BAD_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2}).{0,2}")
+
+
+def form_problem(raw: str) -> str | None:
+    """Why Go's ParseForm refuses it, in its words; None = it doesn't."""
+    if bad := _BAD_ESCAPE.search(raw):
+        return f'invalid URL escape "{bad.group()}"'
+    return "invalid semicolon separator in query" if ";" in raw else None
+
+
+def only_cpu_and_memory(raw: str) -> bool:
+    """kubelet: exactly one value, and exactly `true`. Query and form body joined by "&"."""
+    return parse_qs(raw, keep_blank_values=True).get("only_cpu_and_memory") == ["true"]

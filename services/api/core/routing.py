@@ -34,7 +34,7 @@ class Unknown:
 
 
 def match(path: str, query: str = "") -> Found | Moved | Unknown:
-    """A decoded path -> what the outer layer makes of it. `query`: the raw query string, kept in redirects."""
+    """A decoded path -> what the outer layer makes of it. `query`: raw, kept in redirects."""
     clean = _clean(path)
     if clean in _SLASH_ONLY:
         return Moved(_location(clean + "/", query))

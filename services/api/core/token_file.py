@@ -25,7 +25,7 @@ class Tokens:
 
 
 def parse_tokens(text: str, key: bytes) -> tuple[Tokens, list[str]]:
-    """(the usable lines, one sentence for each other line, without its token). `key`: random, this process'."""
+    """(the usable lines, one sentence for each other line, without its token). `key`: random bytes."""
     found: dict[bytes, Identity] = {}
     problems: list[str] = []
     reader = csv.reader(text.splitlines())

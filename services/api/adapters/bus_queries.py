@@ -1,0 +1,110 @@
+"""Questions to the owners over the bus, and their byte streams over UNIX sockets."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable
+from typing import TypeVar
+
+import msgspec
+
+from services.api.ports import OwnerRefused, OwnerUnavailable
+from shared.bus import Bus, BusUnavailable, RemoteError
+from shared.contracts.events import EventList, EventQuery
+from shared.contracts.registry import EVENTS_QUERY, RUNNING_PODS, SOURCES, STREAM, SUMMARY
+from shared.contracts.sources import SourceList, SourcesQuery
+from shared.contracts.stats import SummaryQuery
+from shared.contracts.streams import StreamCommand, StreamTicket
+from shared.contracts.worker import RunningPods, RunningPodsQuery
+from shared.streams import StreamRefused, open_stream
+
+T = TypeVar("T")
+
+_ASK_SECONDS = 5.0
+_CHUNK = 256 << 10
+_LARGEST_PAGE = 64 << 20
+"""Of a page that comes by a socket: a safeguard, not a limit that is ever met."""
+
+
+class SocketBytes:
+    """ByteSource over an opened stream."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._reader = reader
+        self._writer = writer
+
+    async def read(self) -> bytes:
+        return await self._reader.read(_CHUNK)
+
+    def close(self) -> None:
+        self._writer.close()
+
+
+class BusOwners:
+    """ports.Owners on the real bus."""
+
+    def __init__(self, bus: Bus) -> None:
+        self._bus = bus
+
+    @property
+    def connected(self) -> bool:
+        return self._bus.connected
+
+    async def running_pods(self) -> RunningPods:
+        return await _asked(self._bus.request(RUNNING_PODS, RunningPodsQuery(), timeout=_ASK_SECONDS))
+
+    async def events(self, query: EventQuery) -> EventList:
+        return await _asked(self._bus.request(EVENTS_QUERY, query, timeout=_ASK_SECONDS))
+
+    async def sources(self) -> SourceList:
+        return await _asked(self._bus.request(SOURCES, SourcesQuery(), timeout=2))
+
+    async def open_logs(self, command: StreamCommand) -> SocketBytes:
+        return await _opened(await _asked(self._bus.request(STREAM, command, timeout=_ASK_SECONDS)))
+
+    async def summary(self, *, only_cpu_and_memory: bool) -> bytes:
+        query = SummaryQuery(only_cpu_and_memory=only_cpu_and_memory)
+        reply = await _asked(self._bus.request(SUMMARY, query, timeout=_ASK_SECONDS))
+        if reply.ticket is None:
+            if reply.summary is msgspec.UNSET:
+                raise OwnerRefused("internal", "stats answered with neither a summary nor a ticket")
+            return bytes(reply.summary)
+        source = await _opened(reply.ticket)
+        try:
+            async with asyncio.timeout(_ASK_SECONDS):
+                return await _page(source)
+        except (ConnectionError, TimeoutError) as error:
+            raise OwnerUnavailable(f"the summary broke off: {error or type(error).__name__}") from error
+        finally:
+            source.close()
+
+
+async def _page(source: SocketBytes) -> bytes:
+    page = bytearray()
+    while data := await source.read():
+        page += data
+        if len(page) > _LARGEST_PAGE:
+            raise OwnerRefused("internal", f"a page of more than {_LARGEST_PAGE >> 20} MiB")
+    return bytes(page)
+
+
+async def _asked(asking: Awaitable[T]) -> T:
+    try:
+        return await asking
+    except RemoteError as error:
+        if error.code in ("invalid", "not_found"):
+            raise OwnerRefused(error.code, error.message) from error
+        if error.code == "unavailable":
+            raise OwnerUnavailable(error.message) from error
+        raise OwnerRefused("internal", error.message) from error
+    except BusUnavailable as error:
+        raise OwnerUnavailable(str(error)) from error
+    except msgspec.MsgspecError as error:
+        raise OwnerRefused("internal", f"an answer that can't be read: {error}") from error
+
+
+async def _opened(ticket: StreamTicket) -> SocketBytes:
+    try:
+        return SocketBytes(*await open_stream(ticket))
+    except StreamRefused as error:
+        raise OwnerUnavailable(f"the stream could not be opened: {error}") from error

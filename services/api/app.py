@@ -1,0 +1,123 @@
+"""The composition root: settings and bus -> view, endpoints, listeners."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+from services.api.adapters.authn import TokenFile
+from services.api.adapters.bus_queries import BusOwners
+from services.api.adapters.http_server import HttpListener
+from services.api.adapters.tls import ServingTls
+from services.api.core.node_view import NodeView
+from services.api.handlers.face import Face
+from services.api.handlers.health import local_health
+from services.api.handlers.web import web_app
+from shared.bus import BucketWatch
+from shared.contracts.registry import PODS, STATUS, WORKER_HEARTBEAT
+from shared.contracts.worker import Heartbeat
+from shared.runtime.service import Context, Service, package_version
+from shared.runtime.settings import Settings
+from shared.runtime.tasks import Forever
+
+log = logging.getLogger("podbus.api")
+
+_FILES_SECONDS = 10.0
+
+
+async def build(context: Context) -> Service:
+    """The service `api`."""
+    settings, bus, clock = context.settings, context.bus, context.clock
+    view = NodeView(started_at=clock.now())
+    face = Face(settings.node_name, package_version(), view, BusOwners(bus), clock)
+    watches = (
+        BucketWatch(bus, PODS, view.list_pods, view.change_pods),
+        BucketWatch(bus, STATUS, view.list_status, view.change_status),
+    )
+    tls = _serving_tls(settings)
+    front = web_app(face, TokenFile(settings.paths.pki / "tokens.csv"))
+    https = HttpListener(front, settings.config.address, settings.port, tls.context)
+    listeners = [https]
+    if settings.config.healthz_port:
+        listeners.append(
+            # kubelet: that this port is taken is told, and doesn't stop it
+            HttpListener(local_health, settings.config.healthz_bind_address, settings.config.healthz_port, retry=True)
+        )
+
+    async def subscribe() -> None:
+        def heard(_worker: str, beat: Heartbeat) -> None:
+            view.worker_heard(beat.worker, clock.now())
+
+        await bus.on_hint(WORKER_HEARTBEAT, heard)
+
+    async def serve() -> None:
+        for watch in watches:
+            await watch.listed.wait()  # an answer before the first list would say that there is no pod
+        await https.run()
+
+    async def stop() -> None:
+        face.stopping.set()
+        await asyncio.gather(*(listener.stop() for listener in listeners))
+
+    tasks: dict[str, Forever] = {
+        "watch-pods": watches[0].run,
+        "watch-status": watches[1].run,
+        "https": serve,
+        "files": lambda: _look_after(tls, view),
+    }
+    if len(listeners) > 1:
+        tasks["healthz"] = listeners[1].run
+    return Service(
+        recover=lambda: _wait_for(tls),
+        subscribe=subscribe,
+        tasks=tasks,
+        ready=_until_set(https.listening),
+        stop=stop,
+        metadata={"port": str(settings.port)},
+        facts=_facts,
+    )
+
+
+def _serving_tls(settings: Settings) -> ServingTls:
+    pki, config = settings.paths.pki, settings.config
+    return ServingTls(
+        Path(config.tls_cert_file or pki / "serving.crt"),
+        Path(config.tls_private_key_file or pki / "serving.key"),
+        Path(config.client_ca_file or pki / "ca.crt"),
+    )
+
+
+async def _wait_for(tls: ServingTls) -> None:
+    """Until its files are there: the set-up may come later than we do. Raises ValueError when they don't fit."""
+    told: list[Path] = []
+    while missing := tls.missing():
+        if missing != told:
+            told = missing
+            log.warning("phase=waiting for %s", ", ".join(map(str, missing)))
+        await asyncio.sleep(0.5)
+    tls.context()
+
+
+async def _look_after(tls: ServingTls, view: NodeView) -> None:
+    """Changed certificates, and messages that could not be read: told once each."""
+    told: set[str] = set()
+    while True:
+        await asyncio.sleep(_FILES_SECONDS)
+        tls.reload()
+        for key in view.problems.keys() - told:
+            told.add(key)
+            log.error("message can't be read key=%s error=%s", key, view.problems[key])
+
+
+def _until_set(event: asyncio.Event) -> Forever:
+    async def wait() -> None:
+        await event.wait()
+
+    return wait
+
+
+def _facts() -> Mapping[str, object]:
+    return {"pid": os.getpid()}

@@ -1,0 +1,26 @@
+"""What every endpoint works with."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field
+
+from services.api.core.node_view import NodeView
+from services.api.ports import Owners
+from shared.runtime.clock import Clock
+
+
+@dataclass(frozen=True)
+class Face:
+    node: str
+    version: str
+    view: NodeView
+    owners: Owners
+    clock: Clock
+    stopping: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set when the service ends: long answers end by themselves."""
+
+    def no_worker(self) -> str | None:
+        """Why nobody looks after the pods, for people; None = somebody does."""
+        why = self.view.no_worker(self.clock.now())
+        return f"{why}; the bus is away" if why and not self.owners.connected else why

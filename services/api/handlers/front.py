@@ -1,0 +1,108 @@
+"""Before any endpoint: is the path served, who asks, may they, and a line in the audit log."""
+
+from __future__ import annotations
+
+import html
+import json
+import logging
+from collections.abc import Callable
+from http import HTTPStatus
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from services.api.core.access import Identity, allowed, forbidden_text
+from services.api.core.routing import HEALTH_PATHS, Moved, Unknown, match
+from services.api.handlers.answers import text
+from services.api.ports import PEER, TokenReviewer
+
+audit = logging.getLogger("podbus.api.audit")
+
+_LONGEST_PATH = 512
+"""Of the audit line."""
+
+
+class Front:
+    """ASGI. Everything that is not refused here goes to `inner`, with the path in its inner form."""
+
+    def __init__(self, inner: ASGIApp, tokens: TokenReviewer, is_stale: Callable[[], bool]) -> None:
+        self._inner = inner
+        self._tokens = tokens
+        self._is_stale = is_stale
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            return
+        path, method = scope["path"], scope["method"]
+        found = match(path, scope["query_string"].decode("latin-1"))
+        who: Identity | None = None
+
+        async def audited(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                _audit(scope, who, message["status"])
+            await send(message)
+
+        if isinstance(found, Moved):
+            await _moved(found.location, method, audited)
+        elif isinstance(found, Unknown):
+            await text(404, "404 page not found\n", nosniff=True)(scope, receive, audited)
+        elif (who := self._identify(scope)) is None:
+            await text(401, "Unauthorized")(scope, receive, audited)
+        elif not allowed(who, method, found.path):
+            await text(403, forbidden_text(who, method, found.path))(scope, receive, audited)
+        else:
+            inner_scope = {**scope, "path": found.path, "raw_path": found.path.encode("utf-8", "surrogateescape")}
+            inner_send = audited if found.path in HEALTH_PATHS else self._marking_stale(audited)
+            await self._inner(inner_scope, receive, inner_send)
+
+    def _identify(self, scope: Scope) -> Identity | None:
+        """kubelet: certificate, then token; the first that is good counts."""
+        peer: Identity | None = scope.get("extensions", {}).get(PEER)
+        if peer is not None:
+            return peer
+        for name, value in scope["headers"]:
+            if name == b"authorization":
+                scheme, _, token = value.partition(b" ")
+                if scheme.lower() != b"bearer" or not token.strip():
+                    return None
+                return self._tokens.find(token.strip().decode("utf-8", "surrogateescape"))
+        return None
+
+    def _marking_stale(self, send: Send) -> Send:
+        if not self._is_stale():
+            return send
+
+        async def marked(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                message = {**message, "headers": [*message.get("headers", []), (b"x-stale", b"true")]}
+            await send(message)
+
+        return marked
+
+
+async def _moved(location: str, method: str, send: Send) -> None:
+    """As Go's http.Redirect: a body only for GET, a content type for GET and HEAD."""
+    body = f'<a href="{html.escape(location)}">Moved Permanently</a>.\n\n'.encode()
+    headers = [(b"location", location.encode("latin-1", "replace"))]
+    if method in ("GET", "HEAD"):
+        headers.append((b"content-type", b"text/html; charset=utf-8"))
+    if method != "GET":
+        body = b""
+    headers.append((b"content-length", str(len(body)).encode()))
+    await send({"type": "http.response.start", "status": HTTPStatus.MOVED_PERMANENTLY, "headers": headers})
+    await send({"type": "http.response.body", "body": body})
+
+
+def _audit(scope: Scope, who: Identity | None, status: int) -> None:
+    """Who did what. Never the query: a command line or a token may be in it."""
+    path: str = scope["path"]
+    if scope["method"] == "GET" and status == 200 and (path in HEALTH_PATHS or path.startswith("/metrics")):
+        return
+    client = scope.get("client")
+    audit.info(
+        "user=%s verb=%s path=%s code=%d from=%s",
+        "-" if who is None else json.dumps(who.user),
+        scope["method"],
+        json.dumps(path[:_LONGEST_PATH]),
+        status,
+        client[0] if client else "-",
+    )

@@ -1,0 +1,61 @@
+"""/stats/summary; /stats and /stats/ answer the same, where the kubelet has nothing useful there."""
+
+from __future__ import annotations
+
+import asyncio
+
+import msgspec
+from fastapi import APIRouter, HTTPException, Request, Response
+
+from services.api.core.params import form_problem, only_cpu_and_memory
+from services.api.core.render import as_go_writes
+from services.api.handlers.answers import json_bytes, owner_failed, require_json, text
+from services.api.handlers.face import Face
+from services.api.ports import OwnerRefused, OwnerUnavailable
+
+_FORM = "application/x-www-form-urlencoded"
+_LARGEST_FORM = 64 << 10
+_FORM_SECONDS = 30.0
+
+
+def stats_router(face: Face) -> APIRouter:
+    router = APIRouter(tags=["stats"])
+
+    async def summary(request: Request) -> Response:
+        require_json(request)
+        queries = [request.scope["query_string"].decode("latin-1")]
+        if request.method == "POST" and request.headers.get("content-type", "").partition(";")[0] == _FORM:
+            queries.insert(0, await _form(request))
+        if problem := next(filter(None, map(form_problem, queries)), None):
+            return text(500, f"Internal Error: parse form failed: {problem}")
+        try:
+            compact = await face.owners.summary(only_cpu_and_memory=only_cpu_and_memory("&".join(queries)))
+            return json_bytes(as_go_writes(msgspec.json.format(compact, indent=1)))
+        except (OwnerUnavailable, OwnerRefused) as error:
+            return owner_failed(error, "Internal Error: ")
+
+    for path in ("/stats/summary", "/stats"):
+        for method in ("GET", "POST"):
+            router.add_api_route(
+                path,
+                summary,
+                methods=[method],
+                summary="Usage of node, pods and containers",
+                response_class=Response,
+                name=f"summary {method} {path}",
+            )
+    return router
+
+
+async def _form(request: Request) -> str:
+    """The body as text, at most 64 KiB within 30 s. Raises 413 or 408."""
+    body = bytearray()
+    try:
+        async with asyncio.timeout(_FORM_SECONDS):
+            async for chunk in request.stream():
+                body += chunk
+                if len(body) > _LARGEST_FORM:
+                    raise HTTPException(413)
+    except TimeoutError as error:
+        raise HTTPException(408) from error
+    return body.decode("latin-1")

@@ -1,0 +1,66 @@
+"""What the handlers need from outside, and the errors that these may raise."""
+
+from __future__ import annotations
+
+from typing import Literal, Protocol
+
+from services.api.core.access import Identity
+from shared.contracts.events import EventList, EventQuery
+from shared.contracts.sources import SourceList
+from shared.contracts.streams import StreamCommand
+from shared.contracts.worker import RunningPods
+
+PEER = "podbus.peer"
+"""Key in an ASGI scope's extensions: the Identity of the verified client certificate, or None."""
+
+
+class OwnerUnavailable(Exception):
+    """Nobody answers now: the service is away, or the bus is, or it took too long."""
+
+
+class OwnerRefused(Exception):
+    """The owner answered with an error; its own text."""
+
+    def __init__(self, code: Literal["invalid", "not_found", "internal"], message: str) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+
+
+class ByteSource(Protocol):
+    """Bytes of a stream, read as fast as they are wanted: the other side waits meanwhile."""
+
+    async def read(self) -> bytes:
+        """Some bytes; b"" = the end. Raises ConnectionError when the other side broke off."""
+        ...
+
+    def close(self) -> None:
+        """Let go; a read that waits ends with b""."""
+        ...
+
+
+class Owners(Protocol):
+    """The services that know. Every method raises OwnerUnavailable or OwnerRefused."""
+
+    @property
+    def connected(self) -> bool:
+        """False: what we hold may be old."""
+        ...
+
+    async def running_pods(self) -> RunningPods: ...
+
+    async def open_logs(self, command: StreamCommand) -> ByteSource: ...
+
+    async def summary(self, *, only_cpu_and_memory: bool) -> bytes:
+        """Compact JSON."""
+        ...
+
+    async def events(self, query: EventQuery) -> EventList: ...
+
+    async def sources(self) -> SourceList: ...
+
+
+class TokenReviewer(Protocol):
+    def find(self, token: str) -> Identity | None:
+        """Whose token it is."""
+        ...
