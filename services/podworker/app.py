@@ -120,7 +120,7 @@ async def build(context: Context) -> Service:
     )
     relist = Relist(outside.runtime, clock, pods.listed, pods.runtime_changed)
     watch = BucketWatch(bus, PODS, desired.on_list, desired.on_change)
-    streams = StreamServer(settings.paths.run / f"{context.process}-{os.getpid()}.sock")
+    streams = StreamServer(settings.paths.run / f"{context.process}.sock")
     queries = Queries(outside.runtime, outside.logs, streams)
     duties = NodeDuties(
         bus,

@@ -98,7 +98,7 @@ def run(
     `worker`: tells the replicas of podworker apart under `podbus up`. `ready_fd`: one line is written there when the
     service is ready (the supervisor reads it); else PODBUS_READY_FD. `restart_reason`: for Context.
     """
-    process = name if worker is None else f"{name}-{worker}"
+    process = _process_name(name, worker)
     if settings is None:
         try:
             settings = load_settings()
@@ -113,6 +113,13 @@ def run(
         return uvloop.run(_Runner(name, process, build, settings, ready_fd, restart_reason).run())
     except KeyboardInterrupt:
         return EXIT_ASKED
+
+
+def _process_name(name: str, worker: int | None) -> str:
+    """Replicas need names of their own, in containers too, where nothing numbers them (pids are the host's there)."""
+    if worker is not None:
+        return f"{name}-{worker}"
+    return f"{name}-{os.getpid()}" if name == "podworker" else name
 
 
 class _Runner:
@@ -132,37 +139,46 @@ class _Runner:
         self._ready_fd = ready_fd
         self._restart_reason = restart_reason
         self._asked = asyncio.Event()
+        self._service = Service()
+        self._is_ready = False
 
     async def run(self) -> int:
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self._asked.set)
+        watchdog = Watchdog()
+        watchdog.start()
+        health = HealthFile(self._settings.paths.health(self._process))
+        tasks = GuardedTasks()
+        tasks.start({"heartbeat": lambda: keep_beating(watchdog, health, self._facts)})
+        try:
+            return await self._serve(tasks)
+        finally:
+            await tasks.cancel()
+            health.remove()
+
+    def _facts(self) -> Mapping[str, object]:
+        return {"pid": os.getpid(), "ready": self._is_ready, **self._service.facts()}
+
+    async def _serve(self, tasks: GuardedTasks) -> int:
         lock = FileLock(self._settings.paths.run / f"{self._name}.lock")
         if self._name != "podworker" and not await self._alone(lock):
             return EXIT_ASKED
-        watchdog = Watchdog()
-        watchdog.start()
-        tasks = GuardedTasks()
         bus = await self._connect()
         if bus is None:
             return EXIT_ASKED
-        service = Service()
-        health = HealthFile(self._settings.paths.health(self._process))
         try:
-            service = await self._build(
-                Context(self._settings, bus, SystemClock(), self._process, self._restart_reason)
-            )
-            tasks.start({"heartbeat": lambda: keep_beating(watchdog, health, service.facts)})
-            reason = await self._first(self._start(bus, service, tasks), tasks, bus)
+            context = Context(self._settings, bus, SystemClock(), self._process, self._restart_reason)
+            reason = await self._first(self._start(context, tasks), tasks, bus)
             if not reason:
                 self._announce_ready()
                 reason = await self._first(asyncio.Event().wait(), tasks, bus)
         except Exception:  # the boundary: told, and the supervisor starts it again
             log.exception("phase=failed")
             reason = "failed"
+        self._is_ready = False
         log.info("phase=stopping reason=%s", reason)
-        health.remove()
-        return await self._end(reason, bus, service, tasks)
+        return await self._end(reason, bus, tasks)
 
     async def _alone(self, lock: FileLock) -> bool:
         """Wait until no other process of this service runs on this data directory; False when asked to end first."""
@@ -202,7 +218,9 @@ class _Runner:
         asked.cancel()
         return connecting.result()
 
-    async def _start(self, bus: Bus, service: Service, tasks: GuardedTasks) -> None:
+    async def _start(self, context: Context, tasks: GuardedTasks) -> None:
+        self._service = service = await self._build(context)
+        bus = context.bus
         await service.recover()
         await bus.announce(package_version(), {"pid": str(os.getpid()), **service.metadata})
         await service.subscribe()
@@ -231,6 +249,7 @@ class _Runner:
                 future.cancel()
 
     def _announce_ready(self) -> None:
+        self._is_ready = True
         log.info("phase=ready pid=%d", os.getpid())
         if self._ready_fd is not None:
             try:
@@ -238,10 +257,10 @@ class _Runner:
             except OSError as error:
                 log.debug("nobody reads readiness error=%s", error)
 
-    async def _end(self, reason: str, bus: Bus, service: Service, tasks: GuardedTasks) -> int:
+    async def _end(self, reason: str, bus: Bus, tasks: GuardedTasks) -> int:
         code = EXIT_ASKED if reason == "asked" else EXIT_BUS if reason == "bus closed" else EXIT_FAILED
         try:
-            await asyncio.wait_for(service.stop(), STOP_SECONDS)
+            await asyncio.wait_for(self._service.stop(), STOP_SECONDS)
         except TimeoutError:
             log.error("phase=stopping not finished within %.0f s", STOP_SECONDS)
             code = code or EXIT_DEADLINE
