@@ -32,8 +32,6 @@ def db_upgrade(data_dir: Path) -> list[str]:
             continue
         before = upgrade(path, database)
         lines.append(
-            f"{path}: created at {database.head}"
-            if before is None
-            else f"{path}: {before} -> {database.head}"
+            f"{path}: created at {database.head}" if before is None else f"{path}: {before} -> {database.head}"
         )
     return lines

@@ -21,7 +21,7 @@ from nats.micro.request import Request as MicroRequest
 from nats.micro.service import EndpointConfig, Service, ServiceConfig
 
 from shared.bus.errors import BusUnavailable, Code, NoResponder, RemoteError
-from shared.contracts.registry import BUCKETS
+from shared.contracts.acl import buckets_of
 from shared.contracts.subject import Bucket, Hint, Key, Request
 from shared.kube.ids import subject_token
 
@@ -260,7 +260,7 @@ class Bus:
     async def ensure_buckets(self) -> None:
         """Create what is missing. Raises BusUnavailable."""
         try:
-            for bucket in BUCKETS:
+            for bucket in buckets_of(self.service):
                 await self.bucket(bucket)
         except _NETWORK_ERRORS as error:
             raise BusUnavailable(f"buckets: {error or type(error).__name__}") from error
