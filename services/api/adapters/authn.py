@@ -15,6 +15,8 @@ from services.api.core.token_file import Tokens, parse_tokens
 log = logging.getLogger("podbus.api.authn")
 
 _CHECK_SECONDS = 1.0
+_MISS_SECONDS = 0.1
+"""After an unknown token: it may have been made a moment ago."""
 
 
 class TokenFile:
@@ -26,15 +28,23 @@ class TokenFile:
         self._key = secrets.token_bytes(32)
         self._tokens = Tokens({}, self._key)
         self._seen: tuple[int, ...] = ()
-        self._check_at = float("-inf")
+        self._looked_at = float("-inf")
 
     def find(self, token: str) -> Identity | None:
-        """Whose token it is. Looks at the file at most once a second."""
+        """Whose token it is. Looks at the file at most once a second, for unknown tokens ten times."""
         now = self._monotonic()
-        if now >= self._check_at:
-            self._check_at = now + _CHECK_SECONDS
-            self._refresh()
-        return self._tokens.find(token)
+        self._look(now, _CHECK_SECONDS)
+        found = self._tokens.find(token)
+        if found is None and self._look(now, _MISS_SECONDS):
+            found = self._tokens.find(token)
+        return found
+
+    def _look(self, now: float, seconds: float) -> bool:
+        if now - self._looked_at < seconds:
+            return False
+        self._looked_at = now
+        self._refresh()
+        return True
 
     def _refresh(self) -> None:
         try:

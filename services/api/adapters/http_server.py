@@ -140,7 +140,8 @@ class HttpListener:
         *,
         retry: bool = False,
     ) -> None:
-        """`tls` is called when serving begins. `retry`: an address that can't be had is asked for again every 5 s instead of ending the task."""
+        """`tls` is called when serving begins. `retry`: an address that can't be had is asked for again every 5 s;
+        without it the task ends."""
         self._address = address
         self._port = port
         self._retry = retry

@@ -1,0 +1,53 @@
+"""One server and one API for the tests that only ask; the others make their own."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.component.api.other_services import OtherServices
+from tests.component.api.process import ApiProcess
+from tests.support.nats_server import NatsServer
+
+
+@pytest.fixture(scope="module")
+def module_nats(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NatsServer]:
+    server = NatsServer(tmp_path_factory.mktemp("nats"))
+    server.start()
+    yield server
+    server.stop()
+
+
+@pytest.fixture(scope="module")
+def api(module_nats: NatsServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiProcess]:
+    process = ApiProcess(tmp_path_factory.mktemp("data"), module_nats)
+    process.start()
+    yield process
+    process.stop()
+
+
+@pytest.fixture
+async def others(module_nats: NatsServer, tmp_path: Path) -> AsyncIterator[OtherServices]:
+    services = OtherServices(module_nats, tmp_path)
+    await services.start()
+    yield services
+    await services.stop()
+
+
+@pytest.fixture
+def own_api(nats_server: NatsServer, tmp_path: Path) -> Iterator[ApiProcess]:
+    """A process of the test's own, to be killed or left without its server."""
+    process = ApiProcess(tmp_path / "data", nats_server)
+    process.start()
+    yield process
+    process.stop()
+
+
+@pytest.fixture
+async def own_others(nats_server: NatsServer, tmp_path: Path) -> AsyncIterator[OtherServices]:
+    services = OtherServices(nats_server, tmp_path)
+    await services.start()
+    yield services
+    await services.stop()
