@@ -54,13 +54,9 @@ class DockerCalls:
         from docker.errors import DockerException
 
         try:
-            return APIClient(
-                base_url=self.base_url, version="auto", timeout=timeout, max_pool_size=self._threads
-            )
+            return APIClient(base_url=self.base_url, version="auto", timeout=timeout, max_pool_size=self._threads)
         except DockerException as error:
-            raise RuntimeUnavailable(
-                f"the container engine at {self.base_url} doesn't answer: {error}"
-            ) from error
+            raise RuntimeUnavailable(f"the container engine at {self.base_url} doesn't answer: {error}") from error
 
     def _guarded(self, call: Callable[[APIClient], Result]) -> Result:
         from docker.errors import APIError

@@ -48,9 +48,7 @@ def create(
             if who == "foreign":
                 if name == suffixed:
                     raise
-                _log.warning(
-                    "name=%s is held by another agent's container %s: using %s", name, holder, suffixed
-                )
+                _log.warning("name=%s is held by another agent's container %s: using %s", name, holder, suffixed)
                 name = suffixed
                 continue
             if seen is not None:

@@ -64,9 +64,7 @@ class Observer:
         """Inspect it now; None when it is gone or no pod's."""
         return self._inspect(client, container_id, self.mark())
 
-    def update(
-        self, client: APIClient, entries: Sequence[Listed], mark: int, *, whole: bool
-    ) -> list[Observed]:
+    def update(self, client: APIClient, entries: Sequence[Listed], mark: int, *, whole: bool) -> list[Observed]:
         """The facts of all listed containers. `mark` was taken before the list; `whole`: what isn't listed is
         gone."""
         if whole:

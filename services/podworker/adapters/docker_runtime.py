@@ -44,9 +44,7 @@ SANDBOX_STOP_SECONDS = 10
 class DockerRuntime:
     """ContainerRuntime (services.podworker.ports) for the containers that carry this instance's label."""
 
-    def __init__(
-        self, instance: str, files: PodFiles, cgroups: PodCgroups, base_url: str | None = None
-    ) -> None:
+    def __init__(self, instance: str, files: PodFiles, cgroups: PodCgroups, base_url: str | None = None) -> None:
         self._instance = instance
         self._files = files
         self._cgroups = cgroups
@@ -159,9 +157,7 @@ class DockerRuntime:
             # Only the second try tells whether it was the score: runc's words for it tell nothing.
             sandbox_id = self._start_sandbox(client, config, 0)
             self._refuses_negative_oom = True
-            _log.warning(
-                "the engine can't set a negative oom_score_adj (no CAP_SYS_RESOURCE): 0 is used (told once)"
-            )
+            _log.warning("the engine can't set a negative oom_score_adj (no CAP_SYS_RESOURCE): 0 is used (told once)")
         else:
             if score < 0:
                 self._refuses_negative_oom = False

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,6 +18,14 @@ def engine(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Engine]:
     opened: Engine = DockerEngine(tmp_path) if request.param == "docker" else ModelEngine()
     yield opened
     opened.close()
+
+
+@pytest.fixture
+def socket_dir() -> Iterator[Path]:
+    """A short directory: the path of a socket may have 107 characters."""
+    directory = tempfile.mkdtemp(prefix="podbus-")
+    yield Path(directory)
+    shutil.rmtree(directory)
 
 
 @pytest.fixture

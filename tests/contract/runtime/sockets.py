@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import shutil
 import socket
 import socketserver
 import threading
@@ -142,11 +141,3 @@ def slowly(lines: Iterable[dict[str, Any]], until: threading.Event) -> Iterable[
     while not until.is_set():
         time.sleep(0.01)
         yield line
-
-
-def socket_directory(name: str) -> Path:
-    """A short directory: a socket's path may have 107 characters."""
-    directory = Path("/tmp") / f"podbus-{name}"
-    shutil.rmtree(directory, ignore_errors=True)
-    directory.mkdir()
-    return directory

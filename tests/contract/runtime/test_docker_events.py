@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import uuid
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,7 +13,7 @@ from services.podworker.adapters.docker_calls import DockerCalls
 from services.podworker.adapters.docker_events import MAX_PENDING, EventStream
 from shared.kube import names
 from tests.contract.runtime.engines import DockerEngine, new_pod, run_pod
-from tests.contract.runtime.sockets import Proxy, socket_directory
+from tests.contract.runtime.sockets import Proxy
 from tests.support.eventually import eventually_async
 
 
@@ -49,9 +49,9 @@ def test_an_event_says_which_container_to_inspect_again() -> None:
 
 
 @pytest.mark.docker
-async def test_an_engine_that_comes_back_means_list_everything(docker_engine: DockerEngine) -> None:
+async def test_an_engine_that_comes_back_means_list_everything(docker_engine: DockerEngine, socket_dir: Path) -> None:
     """Nothing is announced: the stream ends, and what happened meanwhile is in no event."""
-    proxy = Proxy(socket_directory(uuid.uuid4().hex[:8]) / "d.sock")
+    proxy = Proxy(socket_dir / "d.sock")
     proxy.open()
     calls = DockerCalls("test", 1, proxy.url)
     stream = EventStream(calls, docker_engine.instance, lambda _container: None)
@@ -83,9 +83,9 @@ async def test_an_engine_that_comes_back_means_list_everything(docker_engine: Do
 
 
 @pytest.mark.docker
-async def test_calls_go_on_after_the_engine_came_back(docker_engine: DockerEngine) -> None:
+async def test_calls_go_on_after_the_engine_came_back(docker_engine: DockerEngine, socket_dir: Path) -> None:
     """One call is lost with the connection, or none; the next is answered."""
-    proxy = Proxy(socket_directory(uuid.uuid4().hex[:8]) / "d.sock")
+    proxy = Proxy(socket_dir / "d.sock")
     proxy.open()
     calls = DockerCalls("test", 2, proxy.url)
     await calls.run(lambda client: client.ping())

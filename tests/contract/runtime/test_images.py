@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import threading
-import uuid
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from pathlib import Path
@@ -14,7 +13,7 @@ import pytest
 
 from services.podworker.adapters.docker_images import DockerImages, LayerProgress
 from services.podworker.ports import ImagePullFailed
-from tests.contract.runtime.sockets import FakeRegistryEngine, slowly, socket_directory
+from tests.contract.runtime.sockets import FakeRegistryEngine, slowly
 from tests.support.eventually import eventually_async
 
 REFERENCE = "registry.test/app:1"
@@ -24,15 +23,14 @@ Open = Callable[[Callable[[], Iterable[dict[str, Any]]]], tuple[FakeRegistryEngi
 
 
 @pytest.fixture
-def open_engine(tmp_path: Path) -> Iterator[Open]:
+def open_engine(tmp_path: Path, socket_dir: Path) -> Iterator[Open]:
     """A scripted engine and two workers on one run directory."""
     opened: list[Any] = []
-    directory = socket_directory(uuid.uuid4().hex[:8])
 
     def make(
         script: Callable[[], Iterable[dict[str, Any]]],
     ) -> tuple[FakeRegistryEngine, DockerImages, DockerImages]:
-        engine = FakeRegistryEngine(directory / "d.sock", script)
+        engine = FakeRegistryEngine(socket_dir / "d.sock", script)
         workers = (DockerImages(tmp_path, engine.url), DockerImages(tmp_path, engine.url))
         opened.extend([*workers, engine])
         return engine, *workers
