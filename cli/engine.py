@@ -41,9 +41,7 @@ class Engine:
         self._path = address.removeprefix("unix://")
         self.address = address
 
-    def call(
-        self, method: str, path: str, query: Mapping[str, object] | None = None, *, timeout: float = 10.0
-    ) -> Any:
+    def call(self, method: str, path: str, query: Mapping[str, object] | None = None, *, timeout: float = 10.0) -> Any:
         """The decoded answer, None for an empty one. Raises EngineError."""
         if not self.address.startswith("unix://"):
             raise EngineError(f"{self.address} is not a UNIX socket: the pods must run on this machine")

@@ -58,9 +58,7 @@ def render(
     if version is not None and version >= _SYNC_INTERVAL_SINCE:
         store_options.append('  sync_interval: "10s"')
     granted = all_permissions(node)
-    users = "\n".join(
-        _user(name, passwords[name], granted[name]) for name in granted if name in passwords
-    )
+    users = "\n".join(_user(name, passwords[name], granted[name]) for name in granted if name in passwords)
     return "\n".join(
         [
             "# Written by podbus at each start; changes are lost. `podbus nats-config` prints it.",

@@ -26,9 +26,7 @@ _GOGC = "20"
 """The Go runtime's default of 100 trades 5 MiB for time that a node's bus doesn't need (spec: 21 -> 15 MiB)."""
 
 
-def node_programs(
-    settings: Settings, builds: Mapping[ServiceName, Build], *, server: str, port: int
-) -> list[Program]:
+def node_programs(settings: Settings, builds: Mapping[ServiceName, Build], *, server: str, port: int) -> list[Program]:
     """All processes of `podbus up`. `server`: path of nats-server; `port`: the one it listens on."""
     programs = [
         Program(
@@ -56,9 +54,7 @@ def node_programs(
     return programs
 
 
-def _service(
-    name: ServiceName, build: Build, settings: Settings, worker: int | None
-) -> Callable[[int, str], int]:
+def _service(name: ServiceName, build: Build, settings: Settings, worker: int | None) -> Callable[[int, str], int]:
     def body(ready_fd: int, restart_reason: str) -> int:
         os.environ.pop("NOTIFY_SOCKET", None)  # only the supervisor speaks to systemd
         return run(

@@ -226,7 +226,7 @@ def _kubeconfig(ca: bytes, serving: Path | None, node_name: str, port: int, toke
 
 
 def _reachable_name(certificate: x509.Certificate) -> str:
-    """"" when the certificate speaks of 127.0.0.1, else a name that it does speak of."""
+    """ "" when the certificate speaks of 127.0.0.1, else a name that it does speak of."""
     try:
         names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
     except x509.ExtensionNotFound:

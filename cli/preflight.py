@@ -13,7 +13,23 @@ from cli.nats_config import find_server
 from shared.runtime.settings import DEFAULT_SANDBOX_IMAGE, Settings
 
 _NETWORK_FILESYSTEMS = frozenset(
-    "nfs nfs4 cifs smb3 smbfs ceph fuse.ceph fuse.sshfs fuse.glusterfs glusterfs afs lustre gfs2 ocfs2 beegfs".split()
+    [
+        "nfs",
+        "nfs4",
+        "cifs",
+        "smb3",
+        "smbfs",
+        "ceph",
+        "fuse.ceph",
+        "fuse.sshfs",
+        "fuse.glusterfs",
+        "glusterfs",
+        "afs",
+        "lustre",
+        "gfs2",
+        "ocfs2",
+        "beegfs",
+    ]
 )
 
 

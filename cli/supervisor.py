@@ -332,9 +332,7 @@ class Supervisor:
             if process.signalled_at is None:
                 process.signalled_at = now
                 _signal(process.pid, signal.SIGTERM)
-            elif not process.killed and (
-                now >= process.signalled_at + process.program.stop_seconds or self._asked > 1
-            ):
+            elif not process.killed and (now >= process.signalled_at + process.program.stop_seconds or self._asked > 1):
                 process.killed = True
                 self._say(f"{process.program.name} didn't end within {process.program.stop_seconds:.0f} s: killed")
                 _signal(process.pid, signal.SIGKILL)

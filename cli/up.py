@@ -175,6 +175,11 @@ def _run(
         notify("STOPPING=1")
         console.say("ending; the pods keep running")
 
+    def let_go() -> None:
+        lock.release()
+        console.let_go()
+        console.close()
+
     limit_arenas()
     gc.collect()
     gc.freeze()
@@ -185,7 +190,7 @@ def _run(
         echo=echo,
         all_ready=all_ready,
         stopping=stopping,
-        in_child=lambda: (lock.release(), console.let_go(), console.close()) and None,
+        in_child=let_go,
     )
     code = supervisor.run()
     console.say("podbus has ended" if code == 0 else f"podbus has ended with exit code {code}")

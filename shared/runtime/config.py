@@ -4,6 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
+
+from shared.kube.duration import format_seconds
+from shared.kube.quantity import Quantity, QuantityFormat
+
+API_VERSION = "kubelet.config.k8s.io/v1beta1"
+KIND = "KubeletConfiguration"
+UNBOUNDED_PULLS = 1000
+"""serializeImagePulls: false without maxParallelImagePulls."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,7 +59,7 @@ class KubeletConfig:
     max_restart_period_seconds: float = 300.0
     """crashLoopBackOff.maxContainerRestartPeriod, 1..300 s."""
     max_parallel_pulls: int = 1
-    """maxParallelImagePulls; 1 = serializeImagePulls."""
+    """maxParallelImagePulls; 1 = serializeImagePulls; UNBOUNDED_PULLS when neither bounds them."""
     log_max_bytes: int = 10 << 20
     """containerLogMaxSize."""
     log_max_files: int = 5
@@ -61,5 +70,49 @@ class KubeletConfig:
 
 
 def load_config(path: Path) -> tuple[KubeletConfig, list[str], list[str]]:
-    """Read the file: (config, errors, warnings); each text names file and key."""
-    return KubeletConfig(), [f"{path}: reading configuration files is not built yet"], []
+    """Read the file, YAML or JSON: (config, errors, warnings). Each text names file, line and key; every one
+    is told at once. With errors the config is the default one. Never raises."""
+    from shared.runtime.config_reader import read_config  # PyYAML only where a file is read
+
+    return read_config(path)
+
+
+def config_document(config: KubeletConfig) -> dict[str, Any]:
+    """The effective configuration as a KubeletConfiguration v1beta1 document (for /configz): the fields that
+    have an effect, durations and quantities as Kubernetes writes them."""
+    pulls = config.max_parallel_pulls
+    return {
+        "kind": KIND,
+        "apiVersion": API_VERSION,
+        "address": config.address,
+        "port": config.port,
+        "readOnlyPort": 0,
+        "healthzBindAddress": config.healthz_bind_address,
+        "healthzPort": config.healthz_port,
+        "staticPodPath": config.static_pod_path,
+        "fileCheckFrequency": format_seconds(config.file_check_seconds),
+        "syncFrequency": format_seconds(config.sync_seconds),
+        "tlsCertFile": config.tls_cert_file,
+        "tlsPrivateKeyFile": config.tls_private_key_file,
+        "authentication": {
+            "x509": {"clientCAFile": config.client_ca_file},
+            "anonymous": {"enabled": False},
+        },
+        "maxPods": config.max_pods,
+        "podsPerCore": config.pods_per_core,
+        "cgroupDriver": config.cgroup_driver,
+        "cgroupRoot": config.cgroup_root,
+        "systemReserved": dict(config.system_reserved),
+        "kubeReserved": dict(config.kube_reserved),
+        "evictionHard": dict(config.eviction_hard),
+        "nodeStatusUpdateFrequency": format_seconds(config.node_status_seconds),
+        "crashLoopBackOff": {"maxContainerRestartPeriod": format_seconds(config.max_restart_period_seconds)},
+        "serializeImagePulls": pulls == 1,
+        **({} if pulls in (1, UNBOUNDED_PULLS) else {"maxParallelImagePulls": pulls}),
+        "containerLogMaxSize": str(Quantity.from_value(config.log_max_bytes, QuantityFormat.BINARY_SI)),
+        "containerLogMaxFiles": config.log_max_files,
+        "clusterDNS": list(config.cluster_dns),
+        "clusterDomain": config.cluster_domain,
+        "resolvConf": config.resolv_conf,
+        "failSwapOn": False,
+    }

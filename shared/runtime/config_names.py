@@ -1,0 +1,38 @@
+"""Names of KubeletConfiguration v1beta1 (Kubernetes 1.36) that podbus knows and doesn't act on yet."""
+
+from __future__ import annotations
+
+_NAMES = """
+allowedRegistrationNodeLabels allowedUnsafeSysctls authorization cgroupsPerQOS
+configMapAndSecretChangeDetectionStrategy containerLogMaxWorkers containerLogMonitorInterval
+containerRuntimeEndpoint contentType cpuCFSQuota cpuCFSQuotaPeriod cpuManagerPolicy cpuManagerPolicyOptions
+cpuManagerReconcilePeriod enableContentionProfiling enableControllerAttachDetach enableDebugFlagsHandler
+enableDebuggingHandlers enableProfilingHandler enableServer enableSystemLogHandler enableSystemLogQuery
+enforceNodeAllocatable eventBurst eventRecordQPS evictionMaxPodGracePeriod evictionMinimumReclaim
+evictionPressureTransitionPeriod evictionSoft evictionSoftGracePeriod failCgroupV1 failSwapOn featureGates
+flushFrequency hairpinMode httpCheckFrequency imageGCHighThresholdPercent imageGCLowThresholdPercent
+imageMaximumGCAge imageMinimumGCAge imagePullCredentialsVerificationPolicy imageServiceEndpoint
+iptablesDropBit iptablesMasqueradeBit kernelMemcgNotification kubeAPIBurst kubeAPIQPS kubeReservedCgroup
+kubeletCgroups localStorageCapacityIsolation logging makeIPTablesUtilChains maxOpenFiles memoryManagerPolicy
+memorySwap memoryThrottlingFactor nodeLeaseDurationSeconds nodeStatusMaxImages nodeStatusReportFrequency
+oomScoreAdj podCIDR podLogsDir podPidsLimit preloadedImagesVerificationAllowlist protectKernelDefaults
+providerID qosReserved readOnlyPort registerNode registerWithTaints registryBurst registryPullQPS
+reservedMemory reservedSystemCPUs rotateCertificates runOnce runtimeRequestTimeout seccompDefault
+serverTLSBootstrap showHiddenMetricsForVersion shutdownGracePeriod shutdownGracePeriodByPodPriority
+shutdownGracePeriodCriticalPods singleProcessOOMKill staticPodURL staticPodURLHeader
+streamingConnectionIdleTimeout systemCgroups systemReservedCgroup tlsCipherSuites tlsCurvePreferences
+tlsMinVersion topologyManagerPolicy topologyManagerPolicyOptions topologyManagerScope tracing userNamespaces
+volumePluginDir volumeStatsAggPeriod
+"""
+WITHOUT_EFFECT = frozenset(_NAMES.split())
+
+AS_IT_IS: dict[str, tuple[object, ...]] = {
+    "authentication.anonymous": ({"enabled": False}, {}),
+    "cgroupsPerQOS": (True,),
+    "enableServer": (True,),
+    "failCgroupV1": (False,),
+    "failSwapOn": (False,),
+    "readOnlyPort": (0,),
+    "seccompDefault": (False,),
+}
+"""Values that say what podbus does anyway: nothing to warn of."""
