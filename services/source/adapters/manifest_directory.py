@@ -25,7 +25,6 @@ _MASK = (
     | flags.DELETE_SELF
     | flags.MOVE_SELF
 )
-_RETRY_SECONDS = 1.0
 _SETTLE_SECONDS = 0.01
 """An editor's or cp's burst of events is one change."""
 
@@ -37,9 +36,11 @@ class ManifestDirectory:
         self._path = path
         self.origin = str(path)
         self._inotify: INotify | None = None
+        self._watched = path
         self._woken = asyncio.Event()
 
     def listing(self) -> Listing:
+        self._follow()
         try:
             kind = self._path.stat().st_mode
             if stat.S_ISREG(kind):
@@ -76,36 +77,45 @@ class ManifestDirectory:
         return Listing(origin=self.origin, files=files, unreadable=unreadable, skipped=tuple(skipped))
 
     async def changed(self) -> None:
-        """Without the directory, or without inotify, it's the caller's period that finds changes."""
-        if self._inotify is None and not self._watch():
-            await asyncio.sleep(_RETRY_SECONDS)
-            if self._watch():
-                return
-            await asyncio.Event().wait()
+        """Without inotify it's the caller's period that finds changes."""
         await self._woken.wait()
         await asyncio.sleep(_SETTLE_SECONDS)
         self._woken.clear()
 
-    def _watch(self) -> bool:
-        directory = self._path if self._path.is_dir() else self._path.parent
+    def _follow(self) -> None:
+        """Watch the directory, or while there is none its nearest parent, in which it may appear. Before a listing, so
+        that nothing falls between the two."""
+        place = self._path
+        while not place.is_dir() and place != place.parent:
+            place = place.parent
+        if self._inotify is not None and self._watched == place:
+            return
+        self.close()
         inotify = INotify(nonblocking=True)
         try:
-            inotify.add_watch(directory, _MASK)
+            inotify.add_watch(place, _MASK)
         except OSError as error:
-            log.debug("no inotify path=%s error=%s", directory, error)
+            log.debug("no inotify path=%s error=%s", place, error)
             inotify.close()
-            return False
-        self._inotify = inotify
+            return
+        self._inotify, self._watched = inotify, place
         asyncio.get_running_loop().add_reader(inotify.fileno(), self._readable)
-        return True
 
     def _readable(self) -> None:
         assert self._inotify is not None
         for event in self._inotify.read(timeout=0):
             if event.mask & (flags.DELETE_SELF | flags.MOVE_SELF | flags.IGNORED):
                 self.close()
-                break
-        self._woken.set()
+                self._woken.set()
+                return
+            if self._concerns_us(event.name):
+                self._woken.set()
+
+    def _concerns_us(self, name: str) -> bool:
+        """In our own directory everything does; above it only the way to it."""
+        if self._watched == self._path:
+            return True
+        return name == self._path.relative_to(self._watched).parts[0]
 
     def close(self) -> None:
         if self._inotify is not None:

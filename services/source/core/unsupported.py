@@ -1,0 +1,103 @@
+"""Fields that Kubernetes knows and this version of podbus doesn't run yet: refused by name, never ignored.
+
+An allow list, so that a field that nobody thought of is refused too. A field at its empty value ({}, [],
+"", false, 0) asks for nothing and passes.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from services.source.core.field_errors import FieldErrors, child_key
+
+JsonObject = dict[str, Any]
+
+MESSAGE = "not supported by this version of podbus"
+
+_SPEC_RUN = frozenset(
+    (
+        "containers",
+        "dnsPolicy",
+        "enableServiceLinks",
+        "hostname",
+        "restartPolicy",
+        "terminationGracePeriodSeconds",
+    )
+)
+#: Read by schedulers and admission only: nothing to run on the node.
+_SPEC_ELSEWHERE = frozenset(
+    (
+        "affinity",
+        "automountServiceAccountToken",
+        "nodeName",
+        "nodeSelector",
+        "preemptionPolicy",
+        "priority",
+        "priorityClassName",
+        "schedulerName",
+        "tolerations",
+        "topologySpreadConstraints",
+    )
+)
+#: Validation says more about these.
+_SPEC_FORBIDDEN = frozenset(
+    ("ephemeralContainers", "resourceClaims", "schedulingGates", "serviceAccount", "serviceAccountName")
+)
+_SPEC = _SPEC_RUN | _SPEC_ELSEWHERE | _SPEC_FORBIDDEN
+_CONTAINER = frozenset(
+    (
+        "args",
+        "command",
+        "env",
+        "image",
+        "imagePullPolicy",
+        "name",
+        "ports",
+        "resources",
+        "stdin",
+        "stdinOnce",
+        "terminationMessagePath",
+        "terminationMessagePolicy",
+        "tty",
+        "workingDir",
+    )
+)
+_RESOURCES = frozenset(("cpu", "memory"))
+
+
+def refuse_unsupported(spec: JsonObject, path: str, errors: FieldErrors) -> None:
+    """`spec` conforms to v1.PodSpec and has no defaults yet."""
+    for field, value in spec.items():
+        place = f"{path}.{field}"
+        if field == "os":
+            if value.get("name") == "windows":
+                errors.add(f"{place}.name", "only linux pods can run here")
+        elif field == "hostUsers":
+            if value is False:
+                errors.add(place, MESSAGE, hint="Docker Engine has no user namespace per pod")
+        elif field not in _SPEC and not _is_empty(value):
+            errors.add(place, MESSAGE)
+    if spec.get("dnsPolicy") == "None":
+        errors.add(f"{path}.dnsPolicy", f'"None" is {MESSAGE}')
+    for index, container in enumerate(spec.get("containers") or ()):
+        _refuse_in_container(container, f"{path}.containers[{index}]", errors)
+
+
+def _refuse_in_container(container: JsonObject, path: str, errors: FieldErrors) -> None:
+    for field, value in container.items():
+        if field not in _CONTAINER and not _is_empty(value):
+            errors.add(f"{path}.{field}", MESSAGE)
+    for index, variable in enumerate(container.get("env") or ()):
+        if not _is_empty(variable.get("valueFrom")):
+            errors.add(f"{path}.env[{index}].valueFrom", MESSAGE)
+    resources = container.get("resources") or {}
+    if resources.get("claims"):
+        errors.add(f"{path}.resources.claims", MESSAGE)
+    for side in ("requests", "limits"):
+        for name in resources.get(side) or {}:
+            if name not in _RESOURCES:
+                errors.add(child_key(f"{path}.resources.{side}", name), MESSAGE)
+
+
+def _is_empty(value: Any) -> bool:
+    return not value

@@ -1,0 +1,226 @@
+"""source on a real nats-server, a real directory and a real source.db."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from cli.db import db_upgrade
+from services.source.app import build
+from shared.bus import BucketWatch, Bus, connect
+from shared.contracts.pods import PodDesired, SourceMarker
+from shared.contracts.registry import PODS, RELOAD, SOURCES
+from shared.contracts.sources import ReloadCommand, SourcesQuery
+from shared.runtime.clock import SystemClock
+from shared.runtime.service import Context
+from shared.runtime.settings import Settings
+from shared.runtime.tasks import GuardedTasks
+from tests.support.eventually import eventually_async
+from tests.support.nats_server import NatsServer
+
+pytestmark = pytest.mark.nats
+
+POD = "apiVersion: v1\nkind: Pod\nmetadata: {{name: {name}}}\nspec:\n  containers: [{{name: c, image: {image}}}]\n"
+
+
+def manifest(name: str, image: str = "busybox:1.36") -> str:
+    return POD.format(name=name, image=image)
+
+
+@dataclass
+class Shown:
+    """What a reader of the bucket sees."""
+
+    pods: dict[str, PodDesired] = field(default_factory=dict)
+    marker: SourceMarker | None = None
+
+    def on_list(self, entries: Mapping[str, bytes]) -> None:
+        self.pods, self.marker = {}, None
+        for key, value in entries.items():
+            self.on_change(key, value)
+
+    def on_change(self, key: str, value: bytes | None) -> None:
+        if key == "source.file":
+            self.marker = None if value is None else msgspec.json.decode(value, type=SourceMarker)
+        elif value is None:
+            self.pods.pop(key.removeprefix("pod."), None)
+        else:
+            pod = msgspec.json.decode(value, type=PodDesired)
+            self.pods[pod.uid] = pod
+
+    @property
+    def names(self) -> set[str]:
+        return {pod.name for pod in self.pods.values()}
+
+    def image_of(self, name: str) -> str:
+        body = next(msgspec.json.decode(p.body) for p in self.pods.values() if p.name == name)
+        return str(body["spec"]["containers"][0]["image"])
+
+    @property
+    def errors(self) -> list[str]:
+        return [e.message for e in self.marker.errors] if self.marker else []
+
+
+@asynccontextmanager
+async def running_source(server: NatsServer, data: Path, manifests: Path) -> AsyncIterator[Bus]:
+    """source itself, until the block ends."""
+    db_upgrade(data)
+    bus = await connect(server.credentials("source"), node="n1", service="source", name="source")
+    settings = Settings(data=data, manifests=manifests, node_name="n1")
+    service = await build(Context(settings, bus, SystemClock(), "source"))
+    tasks = GuardedTasks()
+    await service.recover()
+    await service.subscribe()
+    tasks.start(service.tasks)
+    await asyncio.wait_for(service.ready(), 10)
+    try:
+        yield bus
+    finally:
+        await service.stop()
+        await tasks.cancel()
+        await bus.drain()
+
+
+@asynccontextmanager
+async def reader(server: NatsServer) -> AsyncIterator[Shown]:
+    bus = await connect(server.credentials("podworker"), node="n1", service="podworker", name="reader")
+    shown = Shown()
+    watch = asyncio.create_task(BucketWatch(bus, PODS, shown.on_list, shown.on_change).run())
+    try:
+        yield shown
+    finally:
+        watch.cancel()
+        await bus.drain()
+
+
+@pytest.fixture
+def manifests(tmp_path: Path) -> Path:
+    path = tmp_path / "manifests"
+    path.mkdir()
+    return path
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    path = tmp_path / "data"
+    path.mkdir()
+    return path
+
+
+async def test_a_dropped_file_is_a_pod_and_a_removed_one_is_none(
+    nats_server: NatsServer, data: Path, manifests: Path
+) -> None:
+    async with running_source(nats_server, data, manifests), reader(nats_server) as shown:
+        (manifests / "a.yaml").write_text(manifest("a"))
+        await eventually_async(lambda: shown.names == {"a-n1"}, within=5)
+        await eventually_async(lambda: shown.marker and shown.marker.uids == list(shown.pods), within=5)
+        (manifests / "a.yaml").unlink()
+        await eventually_async(lambda: not shown.pods and shown.marker and not shown.marker.uids, within=5)
+
+
+async def test_a_broken_file_keeps_its_last_good_version_also_over_a_restart(
+    nats_server: NatsServer, data: Path, manifests: Path
+) -> None:
+    (manifests / "a.yaml").write_text(manifest("a"))
+    async with reader(nats_server) as shown:
+        async with running_source(nats_server, data, manifests):
+            await eventually_async(lambda: shown.names == {"a-n1"}, within=5)
+            before = next(iter(shown.pods.values()))
+            (manifests / "a.yaml").write_text("apiVersion: v1\nkind: Pod\nmetadata: {name: a\n")
+            await eventually_async(lambda: shown.errors, within=5)
+            assert shown.names == {"a-n1"}
+        async with running_source(nats_server, data, manifests):
+            await eventually_async(lambda: shown.errors, within=5)
+            after = next(iter(shown.pods.values()))
+            assert (after.uid, after.hash, after.gen, after.seen) == (before.uid, before.hash, before.gen, before.seen)
+
+
+async def test_a_wiped_store_is_filled_again(nats_server: NatsServer, data: Path, manifests: Path) -> None:
+    """Nothing in NATS is the only copy."""
+    (manifests / "a.yaml").write_text(manifest("a"))
+    async with running_source(nats_server, data, manifests), reader(nats_server) as shown:
+        await eventually_async(lambda: shown.names == {"a-n1"}, within=5)
+        nats_server.stop()
+        nats_server.wipe()
+        (manifests / "b.yaml").write_text(manifest("b"))
+        nats_server.start()
+        await eventually_async(lambda: shown.names == {"a-n1", "b-n1"} and shown.marker is not None, within=15)
+
+
+async def test_keys_of_pods_that_went_while_source_was_down_are_deleted(
+    nats_server: NatsServer, data: Path, manifests: Path
+) -> None:
+    (manifests / "a.yaml").write_text(manifest("a"))
+    (manifests / "b.yaml").write_text(manifest("b"))
+    async with reader(nats_server) as shown:
+        async with running_source(nats_server, data, manifests):
+            await eventually_async(lambda: len(shown.pods) == 2, within=5)
+        (manifests / "b.yaml").unlink()
+        async with running_source(nats_server, data, manifests):
+            await eventually_async(lambda: shown.names == {"a-n1"}, within=5)
+
+
+async def test_a_lost_database_makes_generations_larger_not_smaller(
+    nats_server: NatsServer, data: Path, manifests: Path
+) -> None:
+    """Otherwise a worker would take the new version for an old one, and wait for ever."""
+    (manifests / "a.yaml").write_text(manifest("a").replace("name: a", "name: a, uid: fixed"))
+    async with reader(nats_server) as shown:
+        async with running_source(nats_server, data, manifests):
+            await eventually_async(lambda: shown.pods, within=5)
+            before = shown.pods["fixed"].gen
+        for path in data.glob("source.db*"):
+            path.unlink()
+        async with running_source(nats_server, data, manifests):
+            await eventually_async(lambda: shown.pods["fixed"].gen > before, within=5)
+
+
+async def test_a_missing_directory_is_empty_at_first_and_keeps_its_pods_later(
+    nats_server: NatsServer, data: Path, tmp_path: Path
+) -> None:
+    place = tmp_path / "later"
+    async with running_source(nats_server, data, place), reader(nats_server) as shown:
+        await eventually_async(lambda: shown.marker and shown.marker.ready and not shown.pods, within=5)
+        place.mkdir()
+        (place / "a.yaml").write_text(manifest("a"))
+        await eventually_async(lambda: shown.names == {"a-n1"}, within=10)
+        place.rename(tmp_path / "gone")
+        await eventually_async(lambda: any("does not exist" in text for text in shown.errors), within=10)
+        assert shown.names == {"a-n1"}
+        (tmp_path / "gone").rename(place)
+        await eventually_async(lambda: not shown.errors, within=10)
+        (place / "a.yaml").unlink()
+        await eventually_async(lambda: not shown.pods, within=10)
+
+
+async def test_of_two_files_with_one_pod_the_running_one_stays_and_both_are_told(
+    nats_server: NatsServer, data: Path, manifests: Path
+) -> None:
+    (manifests / "b.yaml").write_text(manifest("a"))
+    async with running_source(nats_server, data, manifests), reader(nats_server) as shown:
+        await eventually_async(lambda: shown.names == {"a-n1"}, within=5)
+        (manifests / "a.yaml").write_text(manifest("a", "busybox:other"))
+        await eventually_async(lambda: len(shown.errors) == 2, within=5)
+        assert shown.image_of("a-n1") == "busybox:1.36"
+        assert shown.marker is not None
+        assert {Path(e.path).name for e in shown.marker.errors} == {"a.yaml", "b.yaml"}
+
+
+async def test_reload_answers_when_the_listing_is_on_the_bus(
+    nats_server: NatsServer, data: Path, manifests: Path
+) -> None:
+    async with running_source(nats_server, data, manifests), reader(nats_server) as shown:
+        api = await connect(nats_server.credentials("api"), node="n1", service="api", name="api")
+        (manifests / "a.yaml").write_text(manifest("a"))
+        reply = await api.request(RELOAD, ReloadCommand(), timeout=5)
+        assert (reply.pods, reply.errors) == (1, 0)
+        sources = (await api.request(SOURCES, SourcesQuery())).sources
+        assert [s.source for s in sources] == ["file"]
+        await eventually_async(lambda: shown.names == {"a-n1"}, within=5)
+        await api.drain()
