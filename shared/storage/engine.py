@@ -32,9 +32,7 @@ def open_engine(path: Path, *, synchronous: str = "NORMAL") -> Engine:
     _create_private(path)
     engine = create_engine(
         "sqlite+pysqlite://",
-        creator=lambda: sqlite3.connect(
-            path, isolation_level=None, check_same_thread=False, cached_statements=32
-        ),
+        creator=lambda: sqlite3.connect(path, isolation_level=None, check_same_thread=False, cached_statements=32),
         poolclass=QueuePool,
         pool_size=1,
         max_overflow=0,

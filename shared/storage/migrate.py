@@ -39,8 +39,7 @@ def check(path: Path, database: Database) -> None:
     if found is None:
         raise DatabaseUnusable(f"{path}: not set up yet; run `podbus db upgrade`")
     raise DatabaseUnusable(
-        f"{path}: its schema is {found}, this version of podbus needs {database.head}; "
-        "run `podbus db upgrade`"
+        f"{path}: its schema is {found}, this version of podbus needs {database.head}; run `podbus db upgrade`"
     )
 
 
@@ -56,12 +55,8 @@ def revision(path: Path) -> str | None:
         return None
     try:
         # Not mode=ro: after a crash a write-ahead log must be recovered, which a read-only connection can't.
-        with closing(
-            sqlite3.connect(f"{path.absolute().as_uri()}?mode=rw", uri=True, timeout=5)
-        ) as connection:
-            known = connection.execute(
-                "SELECT 1 FROM sqlite_master WHERE name = 'alembic_version'"
-            ).fetchone()
+        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=rw", uri=True, timeout=5)) as connection:
+            known = connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'alembic_version'").fetchone()
             if known is None:
                 return None
             row = connection.execute("SELECT version_num FROM alembic_version").fetchone()
@@ -122,9 +117,7 @@ def _run_alembic(path: Path, database: Database, before: str | None) -> None:
             config.attributes["connection"] = connection
             command.upgrade(config, database.head)
     except DatabaseError as error:
-        raise DatabaseUnusable(
-            f"{path}: the upgrade to schema {database.head} failed: {error.orig}"
-        ) from error
+        raise DatabaseUnusable(f"{path}: the upgrade to schema {database.head} failed: {error.orig}") from error
     finally:
         engine.dispose()
 
@@ -139,17 +132,13 @@ def _verify(path: Path) -> None:
     except sqlite3.DatabaseError as error:
         raise _unusable(path, error) from error
     if found != "ok":
-        raise DatabaseUnusable(
-            f"{path}: damaged ({found}); move it away, podbus goes on from the engine's labels"
-        )
+        raise DatabaseUnusable(f"{path}: damaged ({found}); move it away, podbus goes on from the engine's labels")
 
 
 def _unusable(path: Path, error: sqlite3.DatabaseError) -> DatabaseUnusable:
     if isinstance(error, sqlite3.OperationalError):
         return DatabaseUnusable(f"{path}: can't be opened: {error}")
-    return DatabaseUnusable(
-        f"{path}: not a SQLite database, or damaged ({error}); move it away to start anew"
-    )
+    return DatabaseUnusable(f"{path}: not a SQLite database, or damaged ({error}); move it away to start anew")
 
 
 @contextmanager

@@ -99,8 +99,7 @@ def container_payload(config: ContainerConfig, oom_score_adj: int) -> dict[str, 
         "ShmSize": config.shm_bytes,
         # Never Binds: they make a missing source directory in silence.
         "Mounts": [
-            {"Type": "bind", "Source": m.source, "Target": m.target, "ReadOnly": m.read_only}
-            for m in config.mounts
+            {"Type": "bind", "Source": m.source, "Target": m.target, "ReadOnly": m.read_only} for m in config.mounts
         ],
         **_fixed_host_config(config.log_max_bytes, config.log_max_files),
     }
@@ -126,9 +125,7 @@ def container_payload(config: ContainerConfig, oom_score_adj: int) -> dict[str, 
 def listed(entry: Json) -> Listed:
     """One entry of GET /containers/json."""
     labels = entry.get("Labels") or {}
-    return Listed(
-        entry["Id"], labels.get(names.LABEL_POD_UID, ""), _key(entry["State"], entry.get("Status", ""))
-    )
+    return Listed(entry["Id"], labels.get(names.LABEL_POD_UID, ""), _key(entry["State"], entry.get("Status", "")))
 
 
 def observed(inspect: Json, image: Json | None) -> Observed | None:
@@ -257,15 +254,11 @@ def _sandbox(inspect: Json, attempt: int) -> RuntimeSandbox:
 def _addresses(network: Json) -> tuple[str, ...]:
     """The default bridge's address, or that of the named network; IPv4 first."""
     attached = [network, *(network.get("Networks") or {}).values()]
-    found = [n.get("IPAddress") or "" for n in attached] + [
-        n.get("GlobalIPv6Address") or "" for n in attached
-    ]
+    found = [n.get("IPAddress") or "" for n in attached] + [n.get("GlobalIPv6Address") or "" for n in attached]
     return tuple(dict.fromkeys(address for address in found if address))
 
 
-def _container(
-    inspect: Json, labels: Mapping[str, str], attempt: int, image: Json | None
-) -> RuntimeContainer:
+def _container(inspect: Json, labels: Mapping[str, str], attempt: int, image: Json | None) -> RuntimeContainer:
     state = inspect["State"]
     run_state = _run_state(state)
     asked = inspect["Config"].get("Image") or ""
@@ -301,9 +294,7 @@ def _mount_source(inspect: Json, target: str) -> str:
 
 def _pod(uid: str, members: Sequence[Observed]) -> RuntimePod:
     labels = members[0].labels
-    grace = next(
-        (one.labels[names.ANNOTATION_GRACE] for one in members if names.ANNOTATION_GRACE in one.labels), ""
-    )
+    grace = next((one.labels[names.ANNOTATION_GRACE] for one in members if names.ANNOTATION_GRACE in one.labels), "")
     return RuntimePod(
         uid=uid,
         namespace=labels.get(names.LABEL_POD_NAMESPACE, ""),
