@@ -14,6 +14,7 @@ from sqlalchemy import Connection, Row, bindparam, delete, func, select, update
 from sqlalchemy.dialects.sqlite import insert
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
+from sqlalchemy.sql.dml import ReturningInsert
 
 from services.podworker.adapters.tables import DATABASE, events, pods
 from services.podworker.core.admission import Demand, NodeLimits, Usage, judge
@@ -28,6 +29,27 @@ MAX_PENDING_EVENTS = 10_000
 """While status is away the outbox keeps this many events; then the oldest go."""
 
 _ROW = (pods.c.memory, pods.c.body, pods.c.rev, pods.c.published_rev)
+_OWN = ("namespace", "name", "slot", "source", "gen", "hash", "admitted", "ended", "memory", "body")
+_WANTED = ("cpu_milli", "memory_bytes", "host_ports")
+
+
+def _upsert(columns: Sequence[str]) -> ReturningInsert[int]:
+    """Built once: building a statement costs more than running it."""
+    statement = insert(pods)
+    changed = {column: statement.excluded[column] for column in columns}
+    return statement.on_conflict_do_update(index_elements=["uid"], set_={**changed, "rev": pods.c.rev + 1}).returning(
+        pods.c.rev
+    )
+
+
+_LOAD = select(*_ROW).where(pods.c.uid == bindparam("uid"))
+_MARK_PUBLISHED = (
+    update(pods)
+    .where(pods.c.uid == bindparam("of"), pods.c.published_rev < bindparam("to"))
+    .values(published_rev=bindparam("to"))
+)
+_SAVE, _ADMIT = _upsert(_OWN), _upsert((*_OWN, *_WANTED))
+
 _memory = msgspec.json.Decoder(PodMemory)
 _event = msgspec.json.Decoder(Event)
 _encode = msgspec.json.Encoder().encode
@@ -47,7 +69,7 @@ class SqlitePodStore:
 
     def load(self, uid: str) -> StoredPod | None:
         with self._reading() as connection:
-            row = connection.execute(select(*_ROW).where(pods.c.uid == uid)).one_or_none()
+            row = connection.execute(_LOAD, {"uid": uid}).one_or_none()
         return None if row is None else _stored(row)
 
     def load_slots(self, slots: Iterable[int]) -> list[StoredPod]:
@@ -69,9 +91,7 @@ class SqlitePodStore:
 
     def admit(self, memory: PodMemory, body: bytes, demand: Demand, limits: NodeLimits) -> Rejection | None:
         with self._writing() as connection:
-            before = connection.execute(
-                select(pods.c.admitted).where(pods.c.uid == memory.uid)
-            ).scalar_one_or_none()
+            before = connection.execute(select(pods.c.admitted).where(pods.c.uid == memory.uid)).scalar_one_or_none()
             rejection = None
             if not (memory.admitted or before):
                 rejection = judge(demand, limits, _usage(connection, memory.uid), memory.source)
@@ -95,8 +115,7 @@ class SqlitePodStore:
 
     def mark_published(self, uid: str, rev: int) -> None:
         with self._writing() as connection:
-            older = (pods.c.uid == uid) & (pods.c.published_rev < rev)
-            connection.execute(update(pods).where(older).values(published_rev=rev))
+            connection.execute(_MARK_PUBLISHED, {"of": uid, "to": rev})
 
     def pending_events(self, limit: int) -> list[Event]:
         with self._reading() as connection:
@@ -131,14 +150,14 @@ class SqlitePodStore:
 
 
 def _stored(row: Row[Any, Any, Any, Any]) -> StoredPod:
-    return StoredPod(
-        memory=_memory.decode(row.memory), body=row.body, rev=row.rev, published_rev=row.published_rev
-    )
+    return StoredPod(memory=_memory.decode(row.memory), body=row.body, rev=row.rev, published_rev=row.published_rev)
 
 
 def _put(connection: Connection, memory: PodMemory, body: bytes, wants: dict[str, Any]) -> int:
     """Insert or replace the row; the new rev. `wants` are the columns of what the pod asks for."""
     columns = {
+        "uid": memory.uid,
+        "rev": 1,
         "namespace": memory.namespace,
         "name": memory.name,
         "slot": slot_of(memory.namespace, memory.name),
@@ -151,11 +170,7 @@ def _put(connection: Connection, memory: PodMemory, body: bytes, wants: dict[str
         "body": body,
         **wants,
     }
-    statement = insert(pods).values(uid=memory.uid, rev=1, **columns)
-    statement = statement.on_conflict_do_update(
-        index_elements=["uid"], set_={**columns, "rev": pods.c.rev + 1}
-    )
-    return int(connection.execute(statement.returning(pods.c.rev)).scalar_one())
+    return int(connection.execute(_ADMIT if wants else _SAVE, columns).scalar_one())
 
 
 def _has_ended(memory: PodMemory) -> bool:
@@ -177,16 +192,12 @@ def _usage(connection: Connection, uid: str) -> Usage:
         func.coalesce(func.sum(pods.c.memory_bytes), 0),
     ).where(others)
     count, cpu_milli, memory_bytes = connection.execute(sums).one()
-    ports = connection.execute(
-        select(pods.c.host_ports).where(others & (pods.c.host_ports != "[]"))
-    ).scalars()
+    ports = connection.execute(select(pods.c.host_ports).where(others & (pods.c.host_ports != "[]"))).scalars()
     return Usage(
         pods=count,
         cpu_milli=cpu_milli,
         memory_bytes=memory_bytes,
-        host_ports=frozenset(
-            (str(p), str(ip), int(port)) for row in ports for p, ip, port in json.loads(row)
-        ),
+        host_ports=frozenset((str(p), str(ip), int(port)) for row in ports for p, ip, port in json.loads(row)),
     )
 
 
