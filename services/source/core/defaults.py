@@ -71,7 +71,8 @@ def _default_container(container: JsonObject, *, host_network: bool) -> None:
             _default_probe(container[name])
     for hook in ("postStart", "preStop"):
         _default_http_get((container.get("lifecycle") or {}).get(hook) or {})
-    _default_resources(container.get("resources"), copy_limits=True)
+    # Go's encoder always writes it.
+    _default_resources(container.setdefault("resources", {}), copy_limits=True)
 
 
 def _default_probe(probe: JsonObject) -> None:
