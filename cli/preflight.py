@@ -12,25 +12,10 @@ from cli.engine import API_NEEDED, Engine, EngineError
 from cli.nats_config import find_server
 from shared.runtime.settings import DEFAULT_SANDBOX_IMAGE, Settings
 
-_NETWORK_FILESYSTEMS = frozenset(
-    [
-        "nfs",
-        "nfs4",
-        "cifs",
-        "smb3",
-        "smbfs",
-        "ceph",
-        "fuse.ceph",
-        "fuse.sshfs",
-        "fuse.glusterfs",
-        "glusterfs",
-        "afs",
-        "lustre",
-        "gfs2",
-        "ocfs2",
-        "beegfs",
-    ]
-)
+_NETWORK_NAMES = """
+nfs nfs4 cifs smb3 smbfs ceph fuse.ceph fuse.sshfs fuse.glusterfs glusterfs afs lustre gfs2 ocfs2 beegfs
+"""
+_NETWORK_FILESYSTEMS = frozenset(_NETWORK_NAMES.split())
 
 
 def machine_faults(docker_host: str, sandbox_image: str) -> list[str]:
@@ -48,10 +33,15 @@ def node_faults(settings: Settings) -> list[str]:
     return [
         *_cgroup_driver(settings),
         *_port(settings.config.address, settings.port, "the API (--port, PODBUS_PORT)"),
-        *_port(settings.config.healthz_bind_address, settings.config.healthz_port, "/healthz (healthzPort)"),
         *data_faults(settings.data, Path("/proc/self/mountinfo").read_text()),
         *_files(settings),
     ]
+
+
+def node_warnings(settings: Settings) -> list[str]:
+    """What the node can do without. kubelet: a taken healthz port is told, and doesn't stop it."""
+    config = settings.config
+    return list(_port(config.healthz_bind_address, config.healthz_port, "/healthz (healthzPort)"))
 
 
 def _system() -> Iterator[str]:
@@ -91,7 +81,7 @@ def _cgroups(mountinfo: str) -> Iterator[str]:
         return
     mounted = set()
     for line in mountinfo.splitlines():
-        head, _, tail = line.partition(" - ")
+        _, _, tail = line.partition(" - ")
         kind, _, rest = tail.partition(" ")
         if kind == "cgroup":
             mounted.update(rest.rpartition(" ")[2].split(","))

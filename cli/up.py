@@ -11,7 +11,7 @@ import socket
 import sys
 import time
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from cli.child import fork, limit_arenas
@@ -19,7 +19,7 @@ from cli.console import Console, complain
 from cli.detach import READY_LINE, detach
 from cli.first_start import first_start, load_bus_server, make_directories
 from cli.nats_config import find_server, server_version
-from cli.preflight import machine_faults, node_faults
+from cli.preflight import machine_faults, node_faults, node_warnings
 from cli.running import Running, forget_running, running, supervisor_lock, write_running
 from cli.sd_notify import notify
 from cli.supervisor import EXIT_FAILED, Supervisor
@@ -78,6 +78,7 @@ def start(settings: Settings, builds: LoadBuilds, *, is_detached: bool, prefligh
         if faults:
             complain(faults)
             return EXIT_FAILED
+    warnings = [*settings.config_warnings, *(node_warnings(settings) if preflight else ())]
     make_directories(paths)
     lock = supervisor_lock(paths)
     if not lock.try_acquire():  # another `podbus up` was a moment faster
@@ -86,12 +87,12 @@ def start(settings: Settings, builds: LoadBuilds, *, is_detached: bool, prefligh
     write_running(paths, Running(os.getpid(), _api(settings), ready=False))
     log = paths.log / "supervisor.log"
     if is_detached:
-        code = detach(lambda output: _supervise(settings, builds, lock, Console(log, output), None), log)
+        code = detach(lambda output: _supervise(settings, builds, lock, Console(log, output), None, warnings), log)
         if code:
             complain([f"podbus is not up; the logs are in {paths.log}"])
         return code
     console = Console(log, sys.stdout.fileno())
-    return _supervise(settings, builds, lock, console, console.echo)
+    return _supervise(settings, builds, lock, console, console.echo, warnings)
 
 
 def load_builds() -> Mapping[ServiceName, Build]:
@@ -118,12 +119,13 @@ def _supervise(
     lock: FileLock,
     console: Console,
     echo: Callable[[bytes], None] | None,
+    warnings: Sequence[str],
 ) -> int:
     paths = settings.paths
     facts = Running(os.getpid(), _api(settings), ready=False)
     write_running(paths, facts)
     try:
-        for warning in settings.config_warnings:
+        for warning in warnings:
             console.say(f"warning: {warning}")
         # In a short process of its own: Alembic and cryptography would cost every service 60 MiB.
         set_up = _Child(lambda: set_up_node(settings))
