@@ -20,17 +20,27 @@ class GuardedTasks:
 
     def __init__(self) -> None:
         self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._ended: asyncio.Future[asyncio.Task[None]] | None = None
 
     def start(self, tasks: Mapping[str, Forever]) -> None:
         for name, run in tasks.items():
-            self._tasks[name] = asyncio.create_task(_call(run), name=name)
+            task = asyncio.create_task(_call(run), name=name)
+            task.add_done_callback(self._note)
+            self._tasks[name] = task
+
+    def _note(self, task: asyncio.Task[None]) -> None:
+        if not self._first.done():
+            self._first.set_result(task)
+
+    @property
+    def _first(self) -> asyncio.Future[asyncio.Task[None]]:
+        if self._ended is None:
+            self._ended = asyncio.get_running_loop().create_future()
+        return self._ended
 
     async def wait(self) -> str:
-        """Block until one ends; why, as a sentence."""
-        if not self._tasks:
-            await asyncio.Event().wait()
-        done, _ = await asyncio.wait(self._tasks.values(), return_when=asyncio.FIRST_COMPLETED)
-        task = done.pop()
+        """Block until one ends, be it started before or during the wait; why, as a sentence."""
+        task = await asyncio.shield(self._first)
         if task.cancelled():
             return f"task {task.get_name()} was cancelled"
         if (error := task.exception()) is not None:
