@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import TypeVar
+from typing import TypeVar, cast
 
 from shared.contracts.streams import StreamTicket
 from shared.streams.server import ACCEPTED, BUFFER_BYTES
@@ -30,9 +30,8 @@ class _Greeting(asyncio.Protocol):
         self.handed_over: asyncio.Future[asyncio.Protocol] = asyncio.get_running_loop().create_future()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
-        transport.write(self._token.encode() + b"\n")
+        self._transport = cast(asyncio.Transport, transport)  # uvloop's is one without saying so
+        self._transport.write(self._token.encode() + b"\n")
 
     def data_received(self, data: bytes) -> None:
         assert self._transport is not None
@@ -91,7 +90,5 @@ async def open_stream(
     Raises StreamRefused.
     """
     reader = asyncio.StreamReader(limit=BUFFER_BYTES)
-    transport, protocol = await open_transport(
-        ticket, lambda: asyncio.StreamReaderProtocol(reader), within=within
-    )
+    transport, protocol = await open_transport(ticket, lambda: asyncio.StreamReaderProtocol(reader), within=within)
     return reader, asyncio.StreamWriter(transport, protocol, reader, asyncio.get_running_loop())

@@ -29,6 +29,7 @@ _HEAD_SECONDS = 30.0
 """For a whole request head, from its first byte: a client that drips holds a connection no longer."""
 _GRACE_SECONDS = 3
 """At the end, for answers that are being written."""
+_GOODBYE_SECONDS = 0.3
 _RETRY_SECONDS = 5.0
 
 
@@ -76,6 +77,12 @@ class _Protocol(HttpToolsProtocol):
         self._in_head = False
         self._stop_head_timer()
         super().on_headers_complete()
+
+    def shutdown(self) -> None:
+        """As uvicorn's; an idle client that doesn't answer TLS's goodbye isn't waited for."""
+        super().shutdown()
+        if self.transport.is_closing():
+            self.loop.call_later(_GOODBYE_SECONDS, self.transport.abort)
 
     def _unsupported_upgrade_warning(self) -> None:
         self._refused_upgrade = True

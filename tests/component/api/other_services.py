@@ -23,8 +23,8 @@ from shared.contracts.registry import (
     WORKER_HEARTBEAT,
 )
 from shared.contracts.sources import SourceList
-from shared.contracts.status import NodeReport, PodReport
 from shared.contracts.stats import SummaryQuery, SummaryReply
+from shared.contracts.status import NodeReport, PodReport
 from shared.contracts.streams import StreamCommand, StreamTicket
 from shared.contracts.worker import Heartbeat, RunningContainerImage, RunningPod, RunningPods
 from shared.kube.status import ContainerState, ContainerStatus, PodStatus, StateRunning
@@ -140,14 +140,14 @@ class OtherServices:
     async def answer(self, *what: Any) -> None:
         """Serve these requests from now on."""
         handlers = {
-            SOURCES: ("source", self._sources),
-            STREAM: ("podworker", self._stream),
-            RUNNING_PODS: ("podworker", self._running),
-            SUMMARY: ("stats", self._summary),
-            EVENTS_QUERY: ("status", self._events),
+            SOURCES.what: ("source", self._sources),
+            STREAM.what: ("podworker", self._stream),
+            RUNNING_PODS.what: ("podworker", self._running),
+            SUMMARY.what: ("stats", self._summary),
+            EVENTS_QUERY.what: ("status", self._events),
         }
         for request in what:
-            service, handler = handlers[request]
+            service, handler = handlers[request.what]
             await self._buses[service].serve(request, handler)
             await self._buses[service].flush()
 

@@ -128,9 +128,7 @@ class ApiProcess:
         pair: Pair | None = None,
     ) -> Answer:
         """One request on a connection of its own; `user` names whose token is shown."""
-        link = http.client.HTTPSConnection(
-            "127.0.0.1", self.port, timeout=20, context=self.client_context(pair)
-        )
+        link = http.client.HTTPSConnection("127.0.0.1", self.port, timeout=20, context=self.client_context(pair))
         sent = dict(headers or {})
         if user is not None:
             sent["Authorization"] = f"Bearer {user}-token"

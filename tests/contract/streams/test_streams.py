@@ -220,9 +220,7 @@ async def test_stopping_ends_running_streams(server: StreamServer) -> None:
     writer.close()
 
 
-async def test_a_handlers_error_ends_only_its_stream(
-    server: StreamServer, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_a_handlers_error_ends_only_its_stream(server: StreamServer, caplog: pytest.LogCaptureFixture) -> None:
     async def broken(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         raise ValueError("a bug")
 
