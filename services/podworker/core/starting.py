@@ -32,6 +32,9 @@ from services.podworker.core.results import IMAGE_PULL_BACK_OFF, INVALID_IMAGE_N
 from services.podworker.core.stopping import end_pod, stop_container
 from shared.kube.pod import Container, Pod
 
+# Their entries' instants are judged with the failure that they count from, which an edit may have made void.
+_WITH_OWN_BACKOFF = frozenset({CRASH_LOOP, IMAGE_PULL_BACK_OFF})
+
 
 def sync_containers(draft: Draft, pod: Pod, sandbox: RuntimeSandbox) -> None:
     """With a usable sandbox: keep, replace or start each container; end the pod when none is left to run."""
@@ -86,17 +89,15 @@ def _sync_running(
 def start_container(draft: Draft, pod: Pod, container: Container, sandbox: RuntimeSandbox | None) -> None:
     """Plan the container's start, or say what it waits for. `sandbox` None = the one this plan creates."""
     newest = draft.runtime.newest(container.name)
-    ended = next(
-        (c for c in draft.runtime.containers if c.name == container.name and c.state == "exited"), None
-    )
+    ended = next((c for c in draft.runtime.containers if c.name == container.name and c.state == "exited"), None)
     if newest is not None and newest is ended and is_replaced(draft.memory, ended, pod.spec.restart_policy):
         ended = None
-    if _is_backing_off(draft, container, ended) or _is_waiting_for_image(draft, container):
-        return
-    failure = draft.memory.waiting.get(container.name)
-    if failure is not None and failure.retry_at is not None and draft.now < failure.retry_at:
-        draft.note(f"Container {container.name}: {failure.reason}, tried again later")
-        draft.wake(failure.retry_at)
+    waits = (
+        _is_backing_off(draft, container, ended)
+        or _is_waiting_for_image(draft, container)
+        or _is_waiting_for_retry(draft, container)
+    )
+    if waits:
         return
     attempt = _clear_unstarted(draft, container, newest, sandbox)
     why = "has no instance yet" if newest is None else f"is {newest.state}"
@@ -167,6 +168,18 @@ def _is_waiting_for_image(draft: Draft, container: Container) -> bool:
     if _wait(draft, container.name, IMAGE_PULL_BACK_OFF, message, until):
         draft.tell(pull_backed_off(container.name, reference))
         draft.tell(start_failed(container.name, IMAGE_PULL_BACK_OFF))
+    return True
+
+
+def _is_waiting_for_retry(draft: Draft, container: Container) -> bool:
+    """An error without a back-off of its own (CreateContainerError, ErrImageNeverPull) is looked at again later."""
+    failure = draft.memory.waiting.get(container.name)
+    if failure is None or failure.retry_at is None or failure.reason in _WITH_OWN_BACKOFF:
+        return False
+    if draft.now >= failure.retry_at:
+        return False
+    draft.note(f"Container {container.name}: {failure.reason}, tried again later")
+    draft.wake(failure.retry_at)
     return True
 
 

@@ -1,0 +1,99 @@
+"""The normal form that recordings of node agents are compared in: the pod's status, and per container what
+Docker was asked for, without times, ids and addresses."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+GOLDEN = Path(__file__).parent.parent / "golden" / "kubelet-1.20.2"
+
+Json = dict[str, Any]
+
+
+def golden(case: str) -> Json:
+    """What the kubelet 1.20.2 made of a case ("a01"), with the known newer behaviour applied."""
+    (path,) = GOLDEN.glob(f"{case}-*.json")
+    return newest(json.loads(path.read_text()))
+
+
+def newest(form: Json) -> Json:
+    """Where the newest Kubernetes differs from the recording 1.20.2."""
+    pod = form["pod"]
+    if pod["phase"] == "Failed":
+        # lifecycle 4.2: Failed -> PodFailed, without a message.
+        for kind in ("Ready", "ContainersReady"):
+            pod["conditions"][kind] = ["False", "PodFailed", None]
+    for status in pod["containers"].values():
+        message = (status.get("state") or {}).get("message")
+        if message is not None:
+            # lifecycle 4.3: "couldn't parse image name".
+            status["state"]["message"] = message.replace("parse image reference", "parse image name")
+    return form
+
+
+def normal_status(status: Json, metadata: Json, node: str) -> Json:
+    """A v1.PodStatus -> the "pod" part of the normal form."""
+    context = [(metadata.get("uid", ""), "<uid>"), (metadata["name"], "<pod>"), (node, "<node>")]
+    regular = status.get("containerStatuses") or []
+    loops = any(c["restartCount"] for c in regular)
+    conditions = {}
+    for condition in status.get("conditions", []):
+        kind = condition["type"]
+        if kind != "PodReadyToStartContainers":
+            varies = loops and kind.endswith("Ready")
+            conditions[kind] = ["varies"] if varies else _condition(condition, context)
+    return {
+        "phase": status.get("phase"),
+        "reason": status.get("reason"),
+        "message": normal_text(status.get("message"), context),
+        "qosClass": status.get("qosClass"),
+        "conditions": conditions,
+        "hasIP": bool(status.get("podIP")),
+        "hasStartTime": bool(status.get("startTime")),
+        "init": {c["name"]: _container(c, context) for c in status.get("initContainerStatuses") or []},
+        "containers": {c["name"]: _container(c, context) for c in regular},
+    }
+
+
+def _condition(condition: Json, context: list[tuple[str, str]]) -> list[Any]:
+    message = normal_text(condition.get("message"), context)
+    return [condition["status"], condition.get("reason"), message]
+
+
+def _container(status: Json, context: list[tuple[str, str]]) -> Json:
+    if status["restartCount"]:
+        # A crash loop looks different each second: keep what it crashed of.
+        crashed = status["state"] if "terminated" in status["state"] else status.get("lastState", {})
+        return {"restarts": "n", "crashed": _state(crashed, context), "image": status["image"]}
+    return {
+        "restarts": "0",
+        "state": _state(status["state"], context),
+        "lastState": _state(status.get("lastState", {}), context),
+        "ready": status["ready"],
+        "started": status.get("started"),
+        "image": status["image"],
+    }
+
+
+def _state(state: Json, context: list[tuple[str, str]]) -> Json | None:
+    kind = next(iter(state), None)
+    if kind is None:
+        return None
+    shown = ("reason", "message", "exitCode", "signal")
+    return {"kind": kind, **{k: normal_text(state[kind][k], context) for k in shown if k in state[kind]}}
+
+
+def normal_text(text: Any, context: list[tuple[str, str]]) -> Any:
+    """Ids, addresses, the pod's and the node's name and back-off seconds -> placeholders."""
+    if not isinstance(text, str):
+        return text
+    for value, placeholder in context:
+        if value:
+            text = text.replace(value, placeholder)
+    text = re.sub(r"\b[0-9a-f]{64}\b", "<id>", text)
+    text = re.sub(r"\b[0-9a-f]{32}\b|\b[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}\b", "<uid>", text)
+    text = re.sub(r"\b172\.\d+\.\d+\.\d+\b", "<ip>", text)
+    return re.sub(r"back-off \S+ restarting", "back-off <t> restarting", text)
