@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from cli.nats_config import render
+from shared.contracts.acl import all_permissions
 from tests.component.api.other_services import OtherServices
 from tests.component.api.process import ApiProcess
 from tests.support.nats_server import NatsServer
@@ -14,7 +16,11 @@ from tests.support.nats_server import NatsServer
 
 @pytest.fixture(scope="module")
 def module_nats(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NatsServer]:
-    server = NatsServer(tmp_path_factory.mktemp("nats"))
+    """With the permissions of a real node: what a service may not say or hear shows here."""
+    directory = tmp_path_factory.mktemp("nats")
+    passwords = dict.fromkeys(all_permissions("n1"), "secret")
+    text = render(host="127.0.0.1", port=0, node="n1", store=directory, passwords=passwords)
+    server = NatsServer(directory, config=text[text.index("system_account") :])
     server.start()
     yield server
     server.stop()
