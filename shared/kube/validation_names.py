@@ -62,8 +62,7 @@ _SUBDOMAIN_ERROR = regex_error(
     "example.com",
 )
 _QUALIFIED_ERROR = regex_error(
-    "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric"
-    " character",
+    "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character",
     _QUALIFIED_FORMAT,
     "MyName",
     "my.name",
@@ -87,9 +86,7 @@ _CONFIG_KEY_ERROR = regex_error(
 _HEADER_ERROR = regex_error(
     "a valid HTTP header must consist of alphanumeric characters or '-'", _HEADER_FORMAT, "X-Header-Name"
 )
-_ENV_NAME_ERROR = (
-    "a valid environment variable name must consist only of printable ASCII characters other than '='"
-)
+_ENV_NAME_ERROR = "a valid environment variable name must consist only of printable ASCII characters other than '='"
 
 
 def dns_label_errors(text: str) -> list[str]:

@@ -153,9 +153,7 @@ class Conformer:
             base64.b64decode(value.replace("\n", "").replace("\r", ""), validate=True)
         except (binascii.Error, ValueError):
             # Never shows the value: it may be a secret.
-            return self._wrong(
-                path, "not valid base64", hint="plain text belongs in stringData (Secret) or data"
-            )
+            return self._wrong(path, "not valid base64", hint="plain text belongs in stringData (Secret) or data")
         return value
 
     def _mismatch(self, path: str, expected: str, value: Any) -> None:
@@ -163,9 +161,7 @@ class Conformer:
             # A value of the wrong type may still be the secret.
             self._wrong(path, f"expected {expected}, got {_described(value).partition(' ')[0]}")
             return
-        self._wrong(
-            path, f"expected {expected}, got {_described(value)}", hint=_mismatch_hint(expected, value)
-        )
+        self._wrong(path, f"expected {expected}, got {_described(value)}", hint=_mismatch_hint(expected, value))
 
     def _wrong(self, path: str, message: str, *, hint: str = "") -> None:
         self.wrong.add(path)

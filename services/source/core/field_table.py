@@ -228,9 +228,7 @@ WeightedPodAffinityTerm
   podAffinityTerm:PodAffinityTerm weight:int32
 """
 
-SCALARS: Final = frozenset(
-    ("string", "bool", "int32", "int64", "quantity", "intstr", "time", "bytes", "object")
-)
+SCALARS: Final = frozenset(("string", "bool", "int32", "int64", "quantity", "intstr", "time", "bytes", "object"))
 
 
 def _parse(table: str) -> dict[str, dict[str, str]]:

@@ -95,9 +95,7 @@ class _Reader:
         value = document.value
         if not isinstance(value, dict):
             what = "a list" if isinstance(value, list) else f"a plain value ({show(type(value).__name__)})"
-            self._refuse(
-                document, FieldError("", f"expected an object with apiVersion and kind, got {what}", "")
-            )
+            self._refuse(document, FieldError("", f"expected an object with apiVersion and kind, got {what}", ""))
             return
         kind, errors = _header(value)
         if errors.found:
@@ -174,9 +172,7 @@ class _Reader:
         key = ObjectKey(kind, meta["namespace"], meta["name"])
         self.manifests.append(Manifest(key, body, document.line_of(conformer.prefix), document.index))
 
-    def _reject(
-        self, document: Document, value: JsonObject, found: list[FieldError], kinds: tuple[str, ...]
-    ) -> None:
+    def _reject(self, document: Document, value: JsonObject, found: list[FieldError], kinds: tuple[str, ...]) -> None:
         """Tell the faults; note which object it would have been, or that it can't be known."""
         self._tell(document, found)
         named = _named(value)

@@ -140,9 +140,7 @@ def _kept(item: SourceObject, path: str) -> Problem:
     return Problem(Severity.WARNING, path, f"the last good version of {describe(item.key)} keeps running")
 
 
-def _source_object(
-    manifest: Manifest, path: str, node: str, source: str
-) -> tuple[SourceObject, list[Problem]]:
+def _source_object(manifest: Manifest, path: str, node: str, source: str) -> tuple[SourceObject, list[Problem]]:
     key = manifest.key
     if key.kind != "Pod":
         item = SourceObject(
@@ -222,9 +220,7 @@ def _distinct_uids(
             if item is not winner:
                 losers.add(id(item))
                 before = running.get(final_key(winner))
-                problems += _clash(
-                    winner, item, f"the UID {quote(item.uid)} of {describe(item.key)} is", before
-                )
+                problems += _clash(winner, item, f"the UID {quote(item.uid)} of {describe(item.key)} is", before)
     return [item for item in items if id(item) not in losers]
 
 
@@ -240,9 +236,7 @@ def _preferred(items: list[SourceObject], before: SourceObject | None) -> Source
     return items[0]
 
 
-def _clash(
-    winner: SourceObject, loser: SourceObject, what: str, before: SourceObject | None
-) -> list[Problem]:
+def _clash(winner: SourceObject, loser: SourceObject, what: str, before: SourceObject | None) -> list[Problem]:
     keeps = "keeps running" if _holds(before, winner) else "is used"
     return [
         Problem(

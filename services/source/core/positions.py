@@ -28,9 +28,7 @@ def split_path(path: str) -> list[PathStep]:
         if name is not None:
             steps.append(name)
         else:
-            steps.append(
-                int(inside) if inside.isdecimal() and inside.isascii() and len(inside) < 9 else inside
-            )
+            steps.append(int(inside) if inside.isdecimal() and inside.isascii() and len(inside) < 9 else inside)
     return steps
 
 

@@ -121,9 +121,7 @@ def restored_state(rows: Iterable[StoredObject], *, gen: int, listed_at: float) 
         if len(parts) != 3 or not isinstance(body, dict):
             continue
         key = ObjectKey(*parts)
-        item = SourceObject(
-            key, row.path, 0, 0, row.namespace, row.name, row.uid, row.hash, body, row.gen, row.seen
-        )
+        item = SourceObject(key, row.path, 0, 0, row.namespace, row.name, row.uid, row.hash, body, row.gen, row.seen)
         files.setdefault(row.path, []).append(item)
         running[final_key(item)] = item
     return SourceState(

@@ -25,9 +25,7 @@ _UID_BYTES = 16
 
 def canonical_json(value: object) -> bytes:
     """The one spelling of a JSON value: sorted keys, no spaces, UTF-8."""
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode(
-        "utf-8", "replace"
-    )
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode("utf-8", "replace")
 
 
 def content_hash(body: JsonObject) -> str:
@@ -36,9 +34,7 @@ def content_hash(body: JsonObject) -> str:
     What the kubelet compares to tell an update (kubelet 1.36: checkAndUpdatePod); status never counts.
     """
     meta = dict(body.get("metadata") or {})
-    annotations = {
-        key: text for key, text in (meta.get("annotations") or {}).items() if key not in _BOOKKEEPING
-    }
+    annotations = {key: text for key, text in (meta.get("annotations") or {}).items() if key not in _BOOKKEEPING}
     meta["annotations"] = annotations
     content = {key: value for key, value in body.items() if key != "status"} | {"metadata": meta}
     return hashlib.blake2b(canonical_json(content), digest_size=_UID_BYTES).hexdigest()

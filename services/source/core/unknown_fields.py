@@ -9,7 +9,7 @@ from services.source.core.field_table import SCALARS, TYPES
 
 #: How alike a misspelt name must be to be suggested (difflib ratio); elsewhere in the object it must be
 #: closer.
-_NEAR = 0.7
+_NEAR = 0.75
 _NEAR_ELSEWHERE = 0.85
 
 Pattern = tuple[str, ...]

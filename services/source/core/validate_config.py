@@ -30,9 +30,7 @@ def validate_config_map(body: JsonObject, errors: FieldErrors) -> None:
     _validate_keys(binary, "binaryData", errors)
     for key in binary:
         if key in data:
-            errors.invalid(
-                "binaryData", key, "duplicate of key present in data", at=child_key("binaryData", key)
-            )
+            errors.invalid("binaryData", key, "duplicate of key present in data", at=child_key("binaryData", key))
     _validate_size(
         sum(len(text.encode()) for text in data.values()) + sum(_decoded(text) for text in binary.values()),
         "data",

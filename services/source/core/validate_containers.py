@@ -45,9 +45,7 @@ def validate_containers(spec: JsonObject, path: str, facts: PodFacts, errors: Fi
         place = f"{path}.containers[{index}]"
         _validate_container(container, place, facts, host_ports, errors)
         if "lifecycle" in container:
-            validate_lifecycle(
-                container["lifecycle"], f"{place}.lifecycle", facts.grace_seconds, facts.os_name, errors
-            )
+            validate_lifecycle(container["lifecycle"], f"{place}.lifecycle", facts.grace_seconds, facts.os_name, errors)
         validate_probes(container, place, errors)
     for index, container in enumerate(spec.get("initContainers") or ()):
         place = f"{path}.initContainers[{index}]"
@@ -62,9 +60,7 @@ def validate_containers(spec: JsonObject, path: str, facts: PodFacts, errors: Fi
             continue
         for name in ("lifecycle", *PROBES):
             if name in container:
-                errors.forbidden(
-                    f"{place}.{name}", "may not be set for init containers without restartPolicy=Always"
-                )
+                errors.forbidden(f"{place}.{name}", "may not be set for init containers without restartPolicy=Always")
 
 
 def _validate_container(
@@ -102,9 +98,7 @@ def _validate_container(
     for index, policy in enumerate(container.get("resizePolicy") or ()):
         place = f"{path}.resizePolicy[{index}]"
         errors.one_of(f"{place}.resourceName", policy.get("resourceName", ""), ("cpu", "memory"))
-        errors.one_of(
-            f"{place}.restartPolicy", policy.get("restartPolicy", ""), ("NotRequired", "RestartContainer")
-        )
+        errors.one_of(f"{place}.restartPolicy", policy.get("restartPolicy", ""), ("NotRequired", "RestartContainer"))
     _validate_restart_policy(container, path, errors)
 
 
@@ -128,9 +122,7 @@ def _validate_ports(
         if host_port != 0:
             errors.invalid_all(f"{place}.hostPort", host_port, port_number_errors(host_port))
             if facts.host_network and host_port != number:
-                errors.invalid(
-                    f"{place}.containerPort", number, "must match `hostPort` when `hostNetwork` is true"
-                )
+                errors.invalid(f"{place}.containerPort", number, "must match `hostPort` when `hostNetwork` is true")
             key = f"{port.get('protocol', 'TCP')}/{port.get('hostIP', '')}/{host_port}"
             if key in host_ports:
                 errors.duplicate(f"{place}.hostPort", key)

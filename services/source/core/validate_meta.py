@@ -42,9 +42,7 @@ def validate_object_meta(meta: JsonObject, path: str, errors: FieldErrors) -> No
     _validate_annotations(meta.get("annotations") or {}, f"{path}.annotations", errors)
     for field in ("deletionTimestamp", "deletionGracePeriodSeconds"):
         if field in meta:
-            errors.forbidden(
-                f"{path}.{field}", "a manifest can't set it", hint="remove the file to end the pod"
-            )
+            errors.forbidden(f"{path}.{field}", "a manifest can't set it", hint="remove the file to end the pod")
     for index, owner in enumerate(meta.get("ownerReferences") or ()):
         for field in ("apiVersion", "kind", "name", "uid"):
             if not owner.get(field):

@@ -22,9 +22,7 @@ def validate_probes(container: JsonObject, path: str, errors: FieldErrors) -> No
             _validate_probe(container[name], f"{path}.{name}", name, errors)
 
 
-def validate_lifecycle(
-    lifecycle: JsonObject, path: str, grace_seconds: int, os_name: str, errors: FieldErrors
-) -> None:
+def validate_lifecycle(lifecycle: JsonObject, path: str, grace_seconds: int, os_name: str, errors: FieldErrors) -> None:
     """postStart, preStop and stopSignal of one container."""
     for name in ("postStart", "preStop"):
         if name in lifecycle:
@@ -45,9 +43,7 @@ def _validate_probe(probe: JsonObject, path: str, name: str, errors: FieldErrors
     if "terminationGracePeriodSeconds" in probe:
         grace = probe["terminationGracePeriodSeconds"]
         if name == "readinessProbe":
-            errors.invalid(
-                f"{path}.terminationGracePeriodSeconds", grace, "must not be set for readinessProbes"
-            )
+            errors.invalid(f"{path}.terminationGracePeriodSeconds", grace, "must not be set for readinessProbes")
         elif grace < 1:
             errors.invalid(f"{path}.terminationGracePeriodSeconds", grace, "must be greater than 0")
 
@@ -70,9 +66,7 @@ def _validate_handler(
         elif kind == "tcpSocket":
             _validate_port(action, f"{place}.port", errors)
         elif kind == "grpc":
-            errors.invalid_all(
-                f"{place}.port", action.get("port", 0), port_number_errors(action.get("port", 0))
-            )
+            errors.invalid_all(f"{place}.port", action.get("port", 0), port_number_errors(action.get("port", 0)))
         else:
             seconds = action.get("seconds", 0)
             # kubelet 1.33: zero is allowed.
@@ -80,8 +74,7 @@ def _validate_handler(
                 errors.invalid(
                     f"{place}.seconds",
                     seconds,
-                    "must be non-negative and less than or equal to terminationGracePeriodSeconds"
-                    f" ({grace_seconds})",
+                    f"must be non-negative and less than or equal to terminationGracePeriodSeconds ({grace_seconds})",
                 )
 
 

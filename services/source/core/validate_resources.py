@@ -24,7 +24,9 @@ def validate_resources(
     requests: dict[str, str] = resources.get("requests") or {}
     for side, amounts in (("limits", limits), ("requests", requests)):
         for name, text in amounts.items():
-            _validate_amount(name, text, child_key(f"{path}.{side}", name), errors, of_pod=of_pod)
+            # A request that only repeats its limit (by default, mostly) has the limit's faults.
+            if side == "limits" or limits.get(name) != text:
+                _validate_amount(name, text, child_key(f"{path}.{side}", name), errors, of_pod=of_pod)
     for name, text in requests.items():
         request = Quantity.parse(text)
         limit = Quantity.parse(limits[name]) if name in limits else None
@@ -73,15 +75,11 @@ def _validate_amount(name: str, text: str, path: str, errors: FieldErrors, *, of
             )
 
 
-def _validate_pair(
-    name: str, request: Quantity, limit: Quantity | None, path: str, errors: FieldErrors
-) -> None:
+def _validate_pair(name: str, request: Quantity, limit: Quantity | None, path: str, errors: FieldErrors) -> None:
     exact = "/" in name or name.startswith(HUGE_PAGES)
     if limit is None:
         if exact:
-            errors.required(
-                child_key(f"{path}.limits", name), "Limit must be set for non overcommitable resources"
-            )
+            errors.required(child_key(f"{path}.limits", name), "Limit must be set for non overcommitable resources")
         return
     at = child_key(f"{path}.requests", name)
     if exact and request != limit:

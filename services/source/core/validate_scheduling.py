@@ -32,9 +32,7 @@ def validate_scheduling(spec: JsonObject, path: str, errors: FieldErrors) -> Non
     for index, spread in enumerate(spec.get("topologySpreadConstraints") or ()):
         _validate_spread(spread, f"{path}.topologySpreadConstraints[{index}]", errors)
     for index, gate in enumerate(spec.get("readinessGates") or ()):
-        validate_label_key(
-            gate.get("conditionType", ""), f"{path}.readinessGates[{index}].conditionType", errors
-        )
+        validate_label_key(gate.get("conditionType", ""), f"{path}.readinessGates[{index}].conditionType", errors)
     if spec.get("schedulingGates"):
         errors.forbidden(f"{path}.schedulingGates", "a pod that is bound to its node has nothing to wait for")
 
@@ -95,9 +93,7 @@ def _validate_node_term(term: JsonObject, path: str, errors: FieldErrors) -> Non
                     f"{place}.values", "may not be specified when `operator` is 'Exists' or 'DoesNotExist'"
                 )
             elif operator in ("Gt", "Lt") and len(values) != 1:
-                errors.required(
-                    f"{place}.values", "must be specified single value when `operator` is 'Lt' or 'Gt'"
-                )
+                errors.required(f"{place}.values", "must be specified single value when `operator` is 'Lt' or 'Gt'")
             if field == "matchExpressions":
                 validate_label_key(requirement.get("key", ""), f"{place}.key", errors)
 
@@ -136,8 +132,6 @@ def _validate_spread(spread: JsonObject, path: str, errors: FieldErrors) -> None
         errors.required(f"{path}.topologyKey", "can not be empty")
     else:
         validate_label_key(spread["topologyKey"], f"{path}.topologyKey", errors)
-    errors.one_of(
-        f"{path}.whenUnsatisfiable", spread.get("whenUnsatisfiable", ""), ("DoNotSchedule", "ScheduleAnyway")
-    )
+    errors.one_of(f"{path}.whenUnsatisfiable", spread.get("whenUnsatisfiable", ""), ("DoNotSchedule", "ScheduleAnyway"))
     if "labelSelector" in spread:
         validate_label_selector(spread["labelSelector"], f"{path}.labelSelector", errors)

@@ -23,15 +23,9 @@ def validate_pod_security(spec: JsonObject, path: str, errors: FieldErrors) -> N
     for index, group in enumerate(context.get("supplementalGroups") or ()):
         if not 0 <= group <= _MAX_ID:
             errors.invalid(f"{place}.supplementalGroups[{index}]", group, _ID_ERROR)
-    errors.one_of(
-        f"{place}.fsGroupChangePolicy", context.get("fsGroupChangePolicy"), ("OnRootMismatch", "Always")
-    )
-    errors.one_of(
-        f"{place}.supplementalGroupsPolicy", context.get("supplementalGroupsPolicy"), ("Merge", "Strict")
-    )
-    errors.one_of(
-        f"{place}.seLinuxChangePolicy", context.get("seLinuxChangePolicy"), ("Recursive", "MountOption")
-    )
+    errors.one_of(f"{place}.fsGroupChangePolicy", context.get("fsGroupChangePolicy"), ("OnRootMismatch", "Always"))
+    errors.one_of(f"{place}.supplementalGroupsPolicy", context.get("supplementalGroupsPolicy"), ("Merge", "Strict"))
+    errors.one_of(f"{place}.seLinuxChangePolicy", context.get("seLinuxChangePolicy"), ("Recursive", "MountOption"))
     _validate_sysctls(context.get("sysctls") or [], spec, f"{place}.sysctls", errors)
     if spec.get("shareProcessNamespace") and spec.get("hostPID"):
         errors.invalid(
@@ -39,9 +33,7 @@ def validate_pod_security(spec: JsonObject, path: str, errors: FieldErrors) -> N
         )
 
 
-def validate_container_security(
-    context: JsonObject, path: str, errors: FieldErrors, *, host_users: bool
-) -> None:
+def validate_container_security(context: JsonObject, path: str, errors: FieldErrors, *, host_users: bool) -> None:
     """securityContext of one container."""
     _validate_common(context, path, errors)
     errors.one_of(f"{path}.procMount", context.get("procMount"), ("Default", "Unmasked"))
@@ -49,9 +41,7 @@ def validate_container_security(
         errors.invalid(f"{path}.procMount", "Unmasked", "`hostUsers` must be false to use `Unmasked`")
     if context.get("allowPrivilegeEscalation") is False:
         if context.get("privileged"):
-            errors.invalid(
-                path, context, "cannot set `allowPrivilegeEscalation` to false and `privileged` to true"
-            )
+            errors.invalid(path, context, "cannot set `allowPrivilegeEscalation` to false and `privileged` to true")
         added = (context.get("capabilities") or {}).get("add") or []
         if "CAP_SYS_ADMIN" in added or "SYS_ADMIN" in added:
             errors.invalid(
@@ -107,7 +97,5 @@ def _validate_sysctls(sysctls: list[JsonObject], spec: JsonObject, path: str, er
         seen.add(normal)
         if spec.get("hostNetwork") and normal.startswith("net."):
             errors.invalid(place, name, "may not be specified when 'hostNetwork' is true")
-        if spec.get("hostIPC") and normal.startswith(
-            ("kernel.shm", "kernel.msg", "kernel.sem", "fs.mqueue.")
-        ):
+        if spec.get("hostIPC") and normal.startswith(("kernel.shm", "kernel.msg", "kernel.sem", "fs.mqueue.")):
             errors.invalid(place, name, "may not be specified when 'hostIPC' is true")

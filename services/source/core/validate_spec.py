@@ -22,9 +22,7 @@ MAX_SEARCHES = 32
 MAX_SEARCH_CHARACTERS = 2048
 _MAX_HOSTNAME = 64
 # kubelet 1.34: RelaxedDNSSearchValidation allows underscores and a lone dot.
-_SEARCH = re.compile(
-    r"\.|([a-z0-9_]([-a-z0-9_]*[a-z0-9_])?)(\.[a-z0-9_]([-a-z0-9_]*[a-z0-9_])?)*\.?", re.ASCII
-)
+_SEARCH = re.compile(r"\.|([a-z0-9_]([-a-z0-9_]*[a-z0-9_])?)(\.[a-z0-9_]([-a-z0-9_]*[a-z0-9_])?)*\.?", re.ASCII)
 
 
 def validate_pod(pod: JsonObject, prefix: str, errors: FieldErrors) -> None:
@@ -49,9 +47,7 @@ def validate_pod(pod: JsonObject, prefix: str, errors: FieldErrors) -> None:
     errors.not_negative(f"{path}.terminationGracePeriodSeconds", spec.get("terminationGracePeriodSeconds"))
     deadline = spec.get("activeDeadlineSeconds")
     if deadline is not None and not 1 <= deadline <= 2**31 - 1:
-        errors.invalid(
-            f"{path}.activeDeadlineSeconds", deadline, "must be between 1 and 2147483647, inclusive"
-        )
+        errors.invalid(f"{path}.activeDeadlineSeconds", deadline, "must be between 1 and 2147483647, inclusive")
     _validate_dns(spec, path, errors)
     _validate_host_names(spec, path, errors)
     validate_scheduling(spec, path, errors)
@@ -84,9 +80,7 @@ def _validate_dns(spec: JsonObject, path: str, errors: FieldErrors) -> None:
             "must provide at least one DNS nameserver when `dnsPolicy` is None",
         )
     if len(servers) > MAX_NAMESERVERS:
-        errors.invalid(
-            f"{place}.nameservers", servers, f"must not have more than {MAX_NAMESERVERS} nameservers"
-        )
+        errors.invalid(f"{place}.nameservers", servers, f"must not have more than {MAX_NAMESERVERS} nameservers")
     for index, server in enumerate(servers):
         errors.invalid_all(f"{place}.nameservers[{index}]", server, ip_errors(server))
     searches = config.get("searches") or []
@@ -96,8 +90,7 @@ def _validate_dns(spec: JsonObject, path: str, errors: FieldErrors) -> None:
         errors.invalid(
             f"{place}.searches",
             searches,
-            f"must not have more than {MAX_SEARCH_CHARACTERS} characters (including spaces) in the search"
-            " list",
+            f"must not have more than {MAX_SEARCH_CHARACTERS} characters (including spaces) in the search list",
         )
     for index, search in enumerate(searches):
         if len(search) > 254 or not _SEARCH.fullmatch(search):

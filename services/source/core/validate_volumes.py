@@ -61,9 +61,7 @@ def validate_volumes(volumes: list[JsonObject], path: str, errors: FieldErrors) 
     return found
 
 
-def validate_mounts(
-    container: JsonObject, path: str, volumes: dict[str, JsonObject], errors: FieldErrors
-) -> None:
+def validate_mounts(container: JsonObject, path: str, volumes: dict[str, JsonObject], errors: FieldErrors) -> None:
     """volumeMounts and volumeDevices of one container."""
     paths: set[str] = set()
     privileged = bool((container.get("securityContext") or {}).get("privileged"))
@@ -205,9 +203,7 @@ def _validate_downward(source: JsonObject, path: str, errors: FieldErrors, paths
         elif "fieldRef" in item:
             validate_field_ref(item["fieldRef"], f"{place}.fieldRef", _VOLUME_FIELDS, errors)
         elif "resourceFieldRef" in item:
-            validate_resource_ref(
-                item["resourceFieldRef"], f"{place}.resourceFieldRef", errors, in_volume=True
-            )
+            validate_resource_ref(item["resourceFieldRef"], f"{place}.resourceFieldRef", errors, in_volume=True)
         else:
             errors.required(f"{place}.fieldRef", "one of fieldRef and resourceFieldRef is required")
 

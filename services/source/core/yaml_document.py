@@ -249,11 +249,7 @@ class _Builder:
 
 
 def _is_merge(node: yaml.Node) -> bool:
-    return (
-        isinstance(node, yaml.ScalarNode)
-        and node.value == "<<"
-        and node.tag in (_PLAIN, _TAG_PREFIX + "merge")
-    )
+    return isinstance(node, yaml.ScalarNode) and node.value == "<<" and node.tag in (_PLAIN, _TAG_PREFIX + "merge")
 
 
 def _same_key(node: yaml.ScalarNode, step: PathStep) -> bool:

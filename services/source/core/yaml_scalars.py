@@ -13,9 +13,9 @@ _CONSTANTS: dict[str, bool | None] = {
     **dict.fromkeys(("n", "N", "no", "No", "NO", "false", "False", "FALSE", "off", "Off", "OFF"), False),
     **dict.fromkeys(("", "~", "null", "Null", "NULL"), None),
 }
-_NOT_FINITE = frozenset(
-    sign + word for sign in ("", "+", "-") for word in (".inf", ".Inf", ".INF")
-) | frozenset((".nan", ".NaN", ".NAN"))
+_NOT_FINITE = frozenset(sign + word for sign in ("", "+", "-") for word in (".inf", ".Inf", ".INF")) | frozenset(
+    (".nan", ".NaN", ".NAN")
+)
 _FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?", re.ASCII)
 _INTEGER = re.compile(r"([-+]?)(?:0[xX]([0-9a-fA-F]+)|0[bB]([01]+)|0[oO]?([0-7]+)|(0|[1-9][0-9]*))", re.ASCII)
 _NUMBER_START = frozenset("+-.0123456789")
