@@ -33,6 +33,7 @@ Body = TypeVar("Body")
 
 MAX_VALUE_BYTES = 2 << 20
 _BUCKET_BYTES = 256 << 20
+_KEYS_CONSUMER_SECONDS = 5.0
 _CODES: dict[str, Code] = {
     "400": "invalid",
     "403": "forbidden",
@@ -241,13 +242,20 @@ class Bus:
         return store
 
     async def keys(self, bucket: Bucket) -> list[str]:
-        """All keys now. Raises BusUnavailable."""
+        """All keys now. Raises BusUnavailable. (The library's own keys() would leave a consumer on the server for five
+        minutes at each call.)"""
         try:
-            return list(await (await self.bucket(bucket)).keys())
-        except nats.js.errors.NoKeysError:
-            return []
+            store = await self.bucket(bucket)
+            watcher = await store.watchall(
+                ignore_deletes=True, meta_only=True, inactive_threshold=_KEYS_CONSUMER_SECONDS
+            )
+            found: list[str] = []
+            while (entry := await watcher.updates(timeout=5)) is not None:  # type: ignore[no-untyped-call]
+                found.append(entry.key)
+            await watcher.stop()  # type: ignore[no-untyped-call]
         except _NETWORK_ERRORS as error:
             raise BusUnavailable(f"{bucket.name}: {error or type(error).__name__}") from error
+        return found
 
     async def last_sequence(self, bucket: Bucket) -> tuple[str, int]:
         """(identity of the stream, its last sequence), for the gap check. Raises BusUnavailable."""
@@ -273,7 +281,12 @@ class Bus:
         task.add_done_callback(self._tasks.discard)
 
     async def flush(self) -> None:
-        """After it returns the server has seen every subscription made before."""
+        """After it returns the server has seen every subscription made before.
+
+        Twice: nats-py writes its PING past what is still in its buffer, so the first PONG tells nothing of that; but
+        by then the buffer is written, and the second one comes after it.
+        """
+        await self._client.flush(timeout=5)
         await self._client.flush(timeout=5)
 
     async def drain(self) -> None:
@@ -297,7 +310,8 @@ async def connect(credentials: Credentials, *, node: str, service: str, name: st
             bus._reconnected()
 
     async def disconnected() -> None:
-        log.warning("bus lost: going on with what is known, reconnecting")
+        if not client.is_draining and not client.is_closed:
+            log.warning("bus lost: going on with what is known, reconnecting")
 
     async def closed() -> None:
         for bus in holder:

@@ -20,11 +20,37 @@ log = logging.getLogger("podbus.bus.watch")
 
 GAP_CHECK_SECONDS = 10.0
 RELIST_SECONDS = 300.0
+_LIST_SECONDS = 3.0
+"""Without a further message for this long, a list that isn't complete is begun anew."""
 _CONSUMER_SECONDS = 30.0
 """How long the server keeps an abandoned consumer: without it each re-list would leave one for five minutes."""
 
 OnList = Callable[[Mapping[str, bytes]], None]
 OnChange = Callable[[str, bytes | None], None]
+
+
+class _Listing:
+    """A list is complete with the message that was the stream's last when the watch had begun, or a later one.
+
+    Messages come in the stream's order, so all others came before. The library goes by the server's count of pending
+    messages instead, which never reaches zero when a key was overwritten in the middle of the list (seen on 2.9.10).
+    """
+
+    def __init__(self, last: int) -> None:
+        self._last = last
+        self._seen = 0
+        self.entries: dict[str, bytes] = {}
+
+    def take(self, key: str, value: bytes | None, revision: int) -> None:
+        self._seen = max(self._seen, revision)
+        if value is None:
+            self.entries.pop(key, None)
+        else:
+            self.entries[key] = value
+
+    @property
+    def complete(self) -> bool:
+        return self._seen >= self._last
 
 
 class BucketWatch:
@@ -65,30 +91,40 @@ class BucketWatch:
         watcher = await store.watchall(inactive_threshold=_CONSUMER_SECONDS)
         gap = asyncio.create_task(self._find_gap())
         kick = asyncio.create_task(self._kick.wait())
-        entries: dict[str, bytes] | None = {}
+        update: asyncio.Task[Any] | None = None
         loop = asyncio.get_running_loop()
         until = loop.time() + RELIST_SECONDS
-        update: asyncio.Task[Any] | None = None
         try:
+            _, last = await self._bus.last_sequence(self._bucket)
+            listing: _Listing | None = _Listing(last)
+            if last == 0 and listing is not None and self._finish(listing):
+                listing = None
             while (left := until - loop.time()) > 0:
                 if update is None:
                     update = asyncio.ensure_future(watcher.updates(timeout=2 * RELIST_SECONDS))  # type: ignore[no-untyped-call]
-                await asyncio.wait({update, gap, kick}, return_when=asyncio.FIRST_COMPLETED, timeout=left)
-                if kick.done() or gap.done() or not update.done():
+                await asyncio.wait(
+                    {update, gap, kick},
+                    return_when=asyncio.FIRST_COMPLETED,
+                    timeout=left if listing is None else _LIST_SECONDS,
+                )
+                if kick.done() or gap.done():
+                    return
+                if not update.done():
+                    if listing is not None:
+                        log.info("list not complete bucket=%s: listing again", self._bucket.name)
                     return
                 entry, update = update.result(), None
-                if entry is None:  # the marker behind the initial list
-                    if entries is not None:
-                        self._on_list(entries)
-                        self.listed.set()
-                        entries = None
+                if entry is None:  # the library's end of the list: it can be missing, see _Listing
                     continue
-                self._seen = max(self._seen, entry.revision or 0)
+                revision = entry.revision or 0
+                self._seen = max(self._seen, revision)
                 value = None if entry.operation in ("DEL", "PURGE") else entry.value
-                if entries is None:
+                if listing is None:
                     self._on_change(entry.key, value)
-                elif value is not None:
-                    entries[entry.key] = value
+                else:
+                    listing.take(entry.key, value, revision)
+                    if self._finish(listing):
+                        listing = None
         finally:
             for task in (update, gap, kick):
                 if task is not None:
@@ -98,6 +134,13 @@ class BucketWatch:
                 await watcher.stop()  # type: ignore[no-untyped-call]
             except _NETWORK_ERRORS as error:
                 log.debug("watch not stopped bucket=%s error=%s", self._bucket.name, error)
+
+    def _finish(self, listing: _Listing) -> bool:
+        if not listing.complete:
+            return False
+        self._on_list(listing.entries)
+        self.listed.set()
+        return True
 
     async def _find_gap(self) -> None:
         """Return when the stream is ahead of what was seen at two checks, or isn't the stream that we watch."""

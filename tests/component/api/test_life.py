@@ -139,3 +139,26 @@ def test_a_taken_health_port_does_not_stop_the_api(tmp_path: Path, nats_server: 
         assert f"can't listen on 127.0.0.1:{api.healthz_port}" in api.log()
         assert api.ask("/healthz").status == 200
     assert api.stop() == 0
+
+
+async def test_sigterm_does_not_wait_for_a_client_that_does_not_read(
+    own_api: ApiProcess, own_others: OtherServices
+) -> None:
+    async def pour(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while True:
+            writer.write(b"x" * 65536)
+            await writer.drain()
+
+    own_others.log_handler = pour
+    await own_others.want("p1")
+    await own_others.report("p1", running_status())
+    await own_others.answer(STREAM)
+    await _shown(own_api, b'"Running"')
+    reader, writer = await asyncio.open_connection(
+        "127.0.0.1", own_api.port, ssl=own_api.client_context(), server_hostname="127.0.0.1"
+    )
+    writer.write(b"GET /containerLogs/ns/p1/c1 HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer admin-token\r\n\r\n")
+    await reader.readuntil(b"\r\n\r\n")
+    assert await asyncio.to_thread(own_api.stop, signal.SIGTERM, 12) == 0
+    assert "Traceback" not in own_api.log()
+    writer.transport.abort()

@@ -1,0 +1,146 @@
+"""A podworker in this process: real bus, real pods.db, the model engine. Dying is dropping it without `stop`."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from services.podworker.app import build
+from shared.bus import BucketWatch, Bus, BusUnavailable, connect
+from shared.contracts.pods import PodDesired, SourceMarker
+from shared.contracts.registry import POD_DESIRED, POD_REPORT, SOURCE_MARKER, STATUS
+from shared.contracts.status import PodReport
+from shared.runtime.clock import SystemClock
+from shared.runtime.service import Context, Service
+from shared.runtime.settings import Settings
+from shared.runtime.tasks import GuardedTasks
+from tests.support.model_runtime import ModelRuntime
+from tests.support.nats_server import NatsServer
+
+ENGINE: list[ModelRuntime] = []
+"""The engine that the next worker finds (PODBUS_TEST_RUNTIME)."""
+
+
+def the_engine(settings: Settings, instance: str) -> ModelRuntime:
+    return ENGINE[-1]
+
+
+def pod_body(name: str, uid: str, *, command: tuple[str, ...] = ("sleep",), **spec: object) -> bytes:
+    """A v1.Pod as source publishes it."""
+    annotations = spec.pop("annotations", {})
+    ports = spec.pop("ports", [])
+    container = {"name": "c", "image": "busybox:1.36", "command": list(command), "ports": ports}
+    return msgspec.json.encode(
+        {
+            "metadata": {"name": name, "namespace": "default", "uid": uid, "annotations": annotations},
+            "spec": {"terminationGracePeriodSeconds": 2, "containers": [container], **spec},
+        }
+    )
+
+
+@dataclass
+class Desired:
+    """Plays source: says what should run."""
+
+    bus: Bus
+    gen: int = 0
+    pods: dict[str, PodDesired] = field(default_factory=dict)
+    reports: dict[str, PodReport] = field(default_factory=dict)
+    """What the workers say, followed as status and api do."""
+
+    async def put(self, name: str, uid: str, body: bytes | None = None, *, seen: float = 1.0) -> None:
+        self.gen += 1
+        pod = PodDesired(
+            v=1,
+            node="n1",
+            ts=1.0,
+            uid=uid,
+            namespace="default",
+            name=name,
+            source="file",
+            gen=self.gen,
+            hash=f"h{self.gen}",
+            seen=seen,
+            body=msgspec.Raw(body or pod_body(name, uid)),
+        )
+        self.pods[uid] = pod
+        await self.again()
+
+    async def drop(self, uid: str) -> None:
+        del self.pods[uid]
+        await self.mark()
+        await self.bus.delete(POD_DESIRED, uid)
+
+    async def mark(self) -> None:
+        marker = SourceMarker(v=1, node="n1", ts=1.0, source="file", ready=True, epoch="e", uids=list(self.pods))
+        await self.bus.put(SOURCE_MARKER, marker, "file")
+
+    async def again(self) -> None:
+        """Everything, as source does it: until the bus has taken it."""
+        while True:
+            try:
+                for uid, pod in self.pods.items():
+                    await self.bus.put(POD_DESIRED, pod, uid)
+                return await self.mark()
+            except BusUnavailable:
+                await asyncio.sleep(0.1)
+
+    async def watch(self) -> asyncio.Task[None]:
+        """Follow the status bucket into `reports`."""
+        watch = BucketWatch(self.bus, STATUS, self._list, self._change)
+        task = asyncio.create_task(watch.run())
+        await watch.listed.wait()
+        return task
+
+    def _list(self, entries: Mapping[str, bytes]) -> None:
+        self.reports = {}
+        for key, value in entries.items():
+            self._change(key, value)
+
+    def _change(self, key: str, value: bytes | None) -> None:
+        if (uid := POD_REPORT.id_of(key)) is None:
+            return
+        if value is None:
+            self.reports.pop(uid, None)
+        else:
+            self.reports[uid] = msgspec.json.decode(value, type=PodReport)
+
+
+@dataclass
+class Worker:
+    service: Service
+    tasks: GuardedTasks
+    bus: Bus
+
+    async def die(self) -> None:
+        """As by kill -9, as far as that goes in one process: nothing is finished, nothing is told. Its locks go with
+        the file, which garbage collection would close at some time: that is the one thing done here."""
+        await self.tasks.cancel()
+        await self.bus._client.close()
+
+    async def stop(self) -> None:
+        await self.service.stop()
+        await self.tasks.cancel()
+        await self.bus.drain()
+
+
+async def start_worker(
+    server: NatsServer, data: Path, monkeypatch: pytest.MonkeyPatch, *, number: int = 0, workers: int = 2
+) -> Worker:
+    monkeypatch.setenv("PODBUS_TEST_RUNTIME", "tests.component.podworker.worker_on_model:the_engine")
+    (data / "instance").write_text("test")
+    bus = await connect(server.credentials("podworker"), node="n1", service="podworker", name=f"podworker-{number}")
+    settings = Settings(data=data, manifests=data / "manifests", node_name="n1", workers=workers)
+    os.makedirs(settings.paths.run, exist_ok=True)
+    service = await build(Context(settings, bus, SystemClock(), f"podworker-{number}"))
+    tasks = GuardedTasks()
+    await service.recover()
+    await service.subscribe()
+    tasks.start(service.tasks)
+    return Worker(service, tasks, bus)
