@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from services.podworker.core.images import progress_message
-from services.podworker.core.model import PodMemory, Stop, Waiting
+from services.podworker.core.model import Backoff, PodMemory, Stop, Waiting
 from services.podworker.core.plan import (
     Action,
     CreateSandbox,
@@ -15,7 +15,7 @@ from services.podworker.core.plan import (
     StartContainer,
     SyncConfig,
 )
-from services.podworker.core.restarts import grown
+from services.podworker.core.restarts import grown, image_backoff_until
 from shared.kube.names import SANDBOX_CONTAINER
 
 CONTAINER_CREATING = "ContainerCreating"
@@ -99,8 +99,7 @@ def record_pull_failed(
     """
     retry_at: float | None = now + config.retry
     if reason not in _WITHOUT_IMAGE_BACKOFF:
-        previous = memory.image_backoffs.get(action.reference)
-        backoff = grown(previous, now, now, config.image_initial, config.image_max, config.reset_after)
+        backoff = _image_backoff(memory, action.reference, now, config)
         backoff = replace(backoff, error=f"{reason}: {message}")
         memory = replace(memory, image_backoffs={**memory.image_backoffs, action.reference: backoff})
         # The reference's own back-off decides: a changed image is tried at once.
@@ -109,19 +108,21 @@ def record_pull_failed(
     return _with_waiting(memory, action.container, waiting)
 
 
-def record_pull_progress(
-    memory: PodMemory, action: PullImage, current: int, total: int, *, now: float
-) -> PodMemory:
+def _image_backoff(memory: PodMemory, reference: str, now: float, config: SyncConfig) -> Backoff:
+    """The grown delay; a second container that failed on the image in the same plan makes it grow no further."""
+    previous = memory.image_backoffs.get(reference)
+    if previous is not None and image_backoff_until(memory, reference, now) is not None:
+        return previous
+    return grown(previous, now, now, config.image_initial, config.image_max, config.reset_after)
+
+
+def record_pull_progress(memory: PodMemory, action: PullImage, current: int, total: int, *, now: float) -> PodMemory:
     """How far the pull is, in bytes. For the status only: not worth a write to the disk."""
     message = progress_message(action.reference, current, total)
-    return _with_waiting(
-        memory, action.container, Waiting(reason=CONTAINER_CREATING, message=message, at=now)
-    )
+    return _with_waiting(memory, action.container, Waiting(reason=CONTAINER_CREATING, message=message, at=now))
 
 
-def record_sandbox_failed(
-    memory: PodMemory, reason: str, message: str, *, now: float, config: SyncConfig
-) -> PodMemory:
+def record_sandbox_failed(memory: PodMemory, reason: str, message: str, *, now: float, config: SyncConfig) -> PodMemory:
     """The sandbox couldn't be made: tried again after the plain retry interval."""
     waiting = Waiting(reason=reason, message=message, at=now, retry_at=now + config.retry)
     return _with_waiting(memory, SANDBOX_CONTAINER, waiting)
