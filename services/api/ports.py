@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Literal, Protocol
+from collections.abc import Awaitable, Callable, MutableMapping
+from typing import Any, Literal, Protocol
 
 from services.api.core.access import Identity
 from shared.contracts.events import EventList, EventQuery
 from shared.contracts.sources import SourceList
 from shared.contracts.streams import StreamCommand
 from shared.contracts.worker import RunningPods
+
+Scope = MutableMapping[str, Any]
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+AsgiApp = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 PEER = "podbus.peer"
 """Key in an ASGI scope's extensions: the Identity of the verified client certificate, or None."""

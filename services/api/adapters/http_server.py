@@ -13,11 +13,10 @@ from email.utils import formatdate
 from typing import Any
 
 import uvicorn
-from starlette.types import ASGIApp
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from services.api.adapters.authn import peer_identity
-from services.api.ports import PEER
+from services.api.ports import PEER, AsgiApp
 
 log = logging.getLogger("podbus.api.http")
 
@@ -140,7 +139,7 @@ class HttpListener:
 
     def __init__(
         self,
-        app: ASGIApp,
+        app: AsgiApp,
         address: str,
         port: int,
         tls: Callable[[], ssl.SSLContext] | None = None,

@@ -89,7 +89,7 @@ class NodeView:
         self._heard: dict[int, float] = {}
         self._body: bytes | None = None
         self.problems: dict[str, str] = {}
-        """Messages that can't be read, by key: told once each by the shell."""
+        """Messages that can't be read, by key, until they change."""
 
     # -- what comes in ------------------------------------------------------------------------------------
 
@@ -97,12 +97,14 @@ class NodeView:
         """The whole bucket podbus_pods."""
         uids = {uid for key in entries if (uid := POD_DESIRED.id_of(key))}
         for uid in [uid for uid, entry in self._pods.items() if entry.wanted and uid not in uids]:
-            self._set_desired(uid, None)
+            self.change_pods(POD_DESIRED.key(uid), None)
         self._markers = {name: raw for key, raw in entries.items() if (name := SOURCE_MARKER.id_of(key))}
         for key, raw in entries.items():
             self.change_pods(key, raw)
 
     def change_pods(self, key: str, raw: bytes | None) -> None:
+        """One key; None = it was deleted."""
+        self.problems.pop(key, None)
         if uid := POD_DESIRED.id_of(key):
             self._set_desired(uid, raw)
         elif source := SOURCE_MARKER.id_of(key):
@@ -115,13 +117,15 @@ class NodeView:
         """The whole bucket podbus_status."""
         uids = {uid for key in entries if (uid := POD_REPORT.id_of(key))}
         for uid in [uid for uid, entry in self._pods.items() if entry.report is not None and uid not in uids]:
-            self._set_report(uid, None)
+            self.change_status(POD_REPORT.key(uid), None)
         self._runtime = entries.get(RUNTIME_REPORT.key())
         self._node = entries.get(NODE_REPORT.key())
         for key, raw in entries.items():
             self.change_status(key, raw)
 
     def change_status(self, key: str, raw: bytes | None) -> None:
+        """One key; None = it was deleted."""
+        self.problems.pop(key, None)
         if uid := POD_REPORT.id_of(key):
             self._set_report(uid, raw)
         elif key == RUNTIME_REPORT.key():

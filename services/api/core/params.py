@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from urllib.parse import parse_qs
 
 from shared.contracts.streams import LogOptions
 from shared.kube.times import parse_rfc3339
@@ -16,7 +15,6 @@ _WHOLE = re.compile(r"[+-]?[0-9]{1,19}", re.ASCII)
 _RFC3339 = re.compile(
     r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]+)?(Z|[+-][0-9]{2}:[0-9]{2})", re.ASCII
 )
-_MAX_FIELDS = 1000
 
 
 @dataclass(frozen=True)
@@ -29,15 +27,10 @@ UNDECODABLE = Refusal(400, '{"message": "Unable to decode query."}')
 INVALID = Refusal(422, '{"message": "Invalid request."}')
 
 
-def parse_query(raw: str) -> Query:
-    """A raw query string -> its values by key. Raises ValueError when it has more than 1,000 fields."""
-    return parse_qs(raw, keep_blank_values=True, max_num_fields=_MAX_FIELDS, errors="replace")
-
-
-def log_options(raw_query: str, now: float) -> LogOptions | Refusal:
+def log_options(given: Query, now: float) -> LogOptions | Refusal:
     """kubelet 1.36: decode, then validate. Unknown keys are ignored; of several values the first counts."""
     try:
-        query = dict(parse_query(raw_query))
+        query = dict(given)
         if tail := query.get("tail", [""])[0]:  # the old name of tailLines
             query["tailLines"] = [tail]
             if tail == "all":
@@ -107,6 +100,6 @@ def form_problem(raw: str) -> str | None:
     return "invalid semicolon separator in query" if ";" in raw else None
 
 
-def only_cpu_and_memory(raw: str) -> bool:
-    """kubelet: exactly one value, and exactly `true`. Query and form body joined by "&"."""
-    return parse_qs(raw, keep_blank_values=True).get("only_cpu_and_memory") == ["true"]
+def only_cpu_and_memory(query: Query) -> bool:
+    """kubelet: exactly one value in query and form together, and exactly `true`."""
+    return query.get("only_cpu_and_memory") == ["true"]

@@ -7,7 +7,6 @@ inside a known service authentication comes first.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from urllib.parse import quote
 
 HEALTH_PATHS = ("/healthz", "/healthz/ping", "/healthz/log", "/healthz/syncloop")
 """Served by plain handlers: any method, no further path, no trailing slash."""
@@ -25,7 +24,8 @@ class Found:
 
 @dataclass(frozen=True)
 class Moved:
-    location: str
+    path: str
+    """Where to, not quoted. The query stays."""
 
 
 @dataclass(frozen=True)
@@ -33,13 +33,13 @@ class Unknown:
     pass
 
 
-def match(path: str, query: str = "") -> Found | Moved | Unknown:
-    """A decoded path -> what the outer layer makes of it. `query`: raw, kept in redirects."""
+def match(path: str) -> Found | Moved | Unknown:
+    """A decoded path -> what the outer layer makes of it."""
     clean = _clean(path)
     if clean in _SLASH_ONLY:
-        return Moved(_location(clean + "/", query))
+        return Moved(clean + "/")
     if clean != path:
-        return Moved(_location(clean, query))
+        return Moved(clean)
     if path in HEALTH_PATHS:
         return Found(path)
     if any(path == root or path.startswith(root + "/") for root in _SERVICES + _SLASH_ONLY):
@@ -64,7 +64,3 @@ def _clean(path: str) -> str:
             parts.append(part)
     clean = "/" + "/".join(parts)
     return clean + "/" if path.endswith("/") and parts else clean
-
-
-def _location(path: str, query: str) -> str:
-    return quote(path, safe="/:@!$&'()*+,;=~") + (f"?{query}" if query else "")

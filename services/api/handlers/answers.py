@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from urllib.parse import parse_qs
 
 from fastapi import HTTPException, Request, Response
-from starlette.types import Receive, Scope, Send
 
 from services.api.core.routing import acceptable
-from services.api.ports import ByteSource, OwnerRefused, OwnerUnavailable
+from services.api.ports import ByteSource, OwnerRefused, OwnerUnavailable, Receive, Scope, Send
 
 log = logging.getLogger("podbus.api.answers")
 
 TEXT = "text/plain; charset=utf-8"
+_MAX_FIELDS = 1000
+_STOP_SECONDS = 2.0
 _REFUSED = {"invalid": 400, "not_found": 404, "internal": 500}
 
 
@@ -21,6 +23,12 @@ def text(status: int, body: str, *, nosniff: bool = False) -> Response:
     """Plain text. kubelet: what its stdlib helper writes has nosniff, what its routes write hasn't."""
     headers = {"X-Content-Type-Options": "nosniff"} if nosniff else {}
     return Response(body.encode("utf-8", "surrogateescape"), status, headers, media_type=TEXT)
+
+
+def parse_query(raw: bytes) -> dict[str, list[str]]:
+    """A raw query string -> its values by key. Raises ValueError when it has more than 1,000 fields."""
+    text = raw.decode("latin-1")
+    return parse_qs(text, keep_blank_values=True, max_num_fields=_MAX_FIELDS, errors="replace")
 
 
 def json_bytes(body: bytes, status: int = 200) -> Response:
@@ -64,10 +72,9 @@ class Relay(Response):
         try:
             await asyncio.wait({pump, gone, stop}, return_when=asyncio.FIRST_COMPLETED)
             self._source.close()
-            if gone.done():
-                pump.cancel()
-            else:
-                await pump
+            if gone.done() or (await asyncio.wait({pump}, timeout=_STOP_SECONDS))[1]:
+                return  # nobody is there, or somebody who doesn't read while we must end
+            await pump
         finally:
             self._source.close()
             for task in (pump, gone, stop):

@@ -7,13 +7,12 @@ import json
 import logging
 from collections.abc import Callable
 from http import HTTPStatus
-
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from urllib.parse import quote
 
 from services.api.core.access import Identity, allowed, forbidden_text
 from services.api.core.routing import HEALTH_PATHS, Moved, Unknown, match
 from services.api.handlers.answers import text
-from services.api.ports import PEER, TokenReviewer
+from services.api.ports import PEER, AsgiApp, Message, Receive, Scope, Send, TokenReviewer
 
 audit = logging.getLogger("podbus.api.audit")
 
@@ -24,7 +23,7 @@ _LONGEST_PATH = 512
 class Front:
     """ASGI. Everything that is not refused here goes to `inner`, with the path in its inner form."""
 
-    def __init__(self, inner: ASGIApp, tokens: TokenReviewer, is_stale: Callable[[], bool]) -> None:
+    def __init__(self, inner: AsgiApp, tokens: TokenReviewer, is_stale: Callable[[], bool]) -> None:
         self._inner = inner
         self._tokens = tokens
         self._is_stale = is_stale
@@ -33,7 +32,7 @@ class Front:
         if scope["type"] != "http":
             return
         path, method = scope["path"], scope["method"]
-        found = match(path, scope["query_string"].decode("latin-1"))
+        found = match(path)
         who: Identity | None = None
 
         async def audited(message: Message) -> None:
@@ -42,7 +41,7 @@ class Front:
             await send(message)
 
         if isinstance(found, Moved):
-            await _moved(found.location, method, audited)
+            await _moved(_location(found.path, scope["query_string"]), method, audited)
         elif isinstance(found, Unknown):
             await text(404, "404 page not found\n", nosniff=True)(scope, receive, audited)
         elif (who := self._identify(scope)) is None:
@@ -77,6 +76,12 @@ class Front:
             await send(message)
 
         return marked
+
+
+def _location(path: str, query: bytes) -> str:
+    """ASCII without line ends, whatever the path holds."""
+    quoted = quote(path, safe="/:@!$&'()*+,;=~", errors="replace")
+    return quoted + (f"?{query.decode('latin-1')}" if query else "")
 
 
 async def _moved(location: str, method: str, send: Send) -> None:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from fastapi import APIRouter, Request, Response
-from starlette.types import Receive, Scope, Send
 
 from services.api.core.health_text import Check, HealthAnswer, healthz, single
-from services.api.core.params import parse_query
-from services.api.handlers.answers import text
+from services.api.handlers.answers import parse_query, text
 from services.api.handlers.face import Face
+from services.api.ports import Receive, Scope, Send
 
 _ANY_METHOD = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]
 _PING = Check("ping")
@@ -51,7 +50,7 @@ async def local_health(scope: Scope, receive: Receive, send: Send) -> None:
 
 def _healthz(checks: list[Check], raw_query: bytes) -> HealthAnswer:
     try:
-        query = parse_query(raw_query.decode("latin-1"))
+        query = parse_query(raw_query)
     except ValueError:
         query = {}
     return healthz(checks, verbose="verbose" in query, excluded=query.get("exclude", ()))

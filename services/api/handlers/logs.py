@@ -7,8 +7,8 @@ from typing import Any
 from fastapi import APIRouter, Request, Response
 
 from services.api.core.log_target import NoLog, log_target
-from services.api.core.params import Refusal, log_options
-from services.api.handlers.answers import ChunkedText, Relay, owner_failed, text
+from services.api.core.params import UNDECODABLE, Refusal, log_options
+from services.api.handlers.answers import ChunkedText, Relay, owner_failed, parse_query, text
 from services.api.handlers.face import Face
 from services.api.ports import OwnerRefused, OwnerUnavailable
 from shared.contracts.streams import StreamCommand
@@ -39,7 +39,10 @@ def logs_router(face: Face) -> APIRouter:
         openapi_extra=_PARAMETERS,
     )
     async def container_logs(request: Request, namespace: str, pod: str, container: str) -> Response:
-        options = log_options(request.scope["query_string"].decode("latin-1"), face.clock.now())
+        try:
+            options = log_options(parse_query(request.scope["query_string"]), face.clock.now())
+        except ValueError:
+            options = UNDECODABLE
         if isinstance(options, Refusal):
             return text(options.status, options.text)
         found = face.view.find_pod(namespace, pod)

@@ -7,8 +7,7 @@ from typing import Any
 import msgspec
 from fastapi import APIRouter, Request, Response
 
-from services.api.core.params import parse_query
-from services.api.handlers.answers import json_bytes, owner_failed, require_json, text
+from services.api.handlers.answers import json_bytes, owner_failed, parse_query, require_json, text
 from services.api.handlers.face import Face
 from services.api.ports import OwnerRefused, OwnerUnavailable
 from shared.contracts.events import EventQuery
@@ -56,7 +55,7 @@ def podbus_router(face: Face) -> APIRouter:
     )
     async def events(request: Request) -> Response:
         require_json(request)
-        query = _event_query(request.scope["query_string"].decode("latin-1"))
+        query = _event_query(request.scope["query_string"])
         if isinstance(query, str):
             return text(400, query)
         try:
@@ -102,7 +101,7 @@ def _overview(face: Face) -> dict[str, Any]:
     }
 
 
-def _event_query(raw: str) -> EventQuery | str:
+def _event_query(raw: bytes) -> EventQuery | str:
     """The query, or why it is wrong."""
     try:
         query = parse_query(raw)

@@ -9,7 +9,7 @@ from fastapi import APIRouter, HTTPException, Request, Response
 
 from services.api.core.params import form_problem, only_cpu_and_memory
 from services.api.core.render import as_go_writes
-from services.api.handlers.answers import json_bytes, owner_failed, require_json, text
+from services.api.handlers.answers import json_bytes, owner_failed, parse_query, require_json, text
 from services.api.handlers.face import Face
 from services.api.ports import OwnerRefused, OwnerUnavailable
 
@@ -23,13 +23,18 @@ def stats_router(face: Face) -> APIRouter:
 
     async def summary(request: Request) -> Response:
         require_json(request)
-        queries = [request.scope["query_string"].decode("latin-1")]
+        queries: list[bytes] = [request.scope["query_string"]]
         if request.method == "POST" and request.headers.get("content-type", "").partition(";")[0] == _FORM:
             queries.insert(0, await _form(request))
-        if problem := next(filter(None, map(form_problem, queries)), None):
+        raw = b"&".join(filter(None, queries))
+        if problem := form_problem(raw.decode("latin-1")):
             return text(500, f"Internal Error: parse form failed: {problem}")
         try:
-            compact = await face.owners.summary(only_cpu_and_memory=only_cpu_and_memory("&".join(queries)))
+            only = only_cpu_and_memory(parse_query(raw))
+        except ValueError as error:
+            return text(500, f"Internal Error: parse form failed: {error}")
+        try:
+            compact = await face.owners.summary(only_cpu_and_memory=only)
             return json_bytes(as_go_writes(msgspec.json.format(compact, indent=1)))
         except (OwnerUnavailable, OwnerRefused) as error:
             return owner_failed(error, "Internal Error: ")
@@ -47,8 +52,8 @@ def stats_router(face: Face) -> APIRouter:
     return router
 
 
-async def _form(request: Request) -> str:
-    """The body as text, at most 64 KiB within 30 s. Raises 413 or 408."""
+async def _form(request: Request) -> bytes:
+    """The body, at most 64 KiB within 30 s. Raises 413 or 408."""
     body = bytearray()
     try:
         async with asyncio.timeout(_FORM_SECONDS):
@@ -58,4 +63,4 @@ async def _form(request: Request) -> str:
                     raise HTTPException(413)
     except TimeoutError as error:
         raise HTTPException(408) from error
-    return body.decode("latin-1")
+    return bytes(body)

@@ -5,8 +5,6 @@ from __future__ import annotations
 from http import HTTPStatus
 
 from fastapi import FastAPI, Request, Response
-from starlette.exceptions import HTTPException
-from starlette.types import ASGIApp
 
 from services.api.handlers.answers import text
 from services.api.handlers.face import Face
@@ -17,10 +15,12 @@ from services.api.handlers.podbus import podbus_router
 from services.api.handlers.pods import pods_router
 from services.api.handlers.stats import stats_router
 from services.api.handlers.streaming import streaming_router
-from services.api.ports import TokenReviewer
+from services.api.ports import AsgiApp, TokenReviewer
+
+_ROUTER_ERRORS = (404, 405, 406, 408, 413)
 
 
-def web_app(face: Face, tokens: TokenReviewer) -> ASGIApp:
+def web_app(face: Face, tokens: TokenReviewer) -> AsgiApp:
     """The ASGI application of the HTTPS listener. No documentation pages; the document is /podbus/openapi.json."""
     app = FastAPI(
         title="podbus",
@@ -29,7 +29,7 @@ def web_app(face: Face, tokens: TokenReviewer) -> ASGIApp:
         docs_url=None,
         redoc_url=None,
         redirect_slashes=False,
-        exception_handlers={HTTPException: _router_error},
+        exception_handlers=dict.fromkeys(_ROUTER_ERRORS, _router_error),
     )
     for router in (
         pods_router(face),
@@ -45,9 +45,7 @@ def web_app(face: Face, tokens: TokenReviewer) -> ASGIApp:
 
 async def _router_error(request: Request, error: Exception) -> Response:
     """The inner router's own errors. kubelet (go-restful): `404: Page Not Found`, no newline, no nosniff."""
-    assert isinstance(error, HTTPException)
-    phrase = "Page Not Found" if error.status_code == 404 else HTTPStatus(error.status_code).phrase
-    answer = text(error.status_code, f"{error.status_code}: {phrase}")
-    if error.headers:
-        answer.headers.update(error.headers)
+    status: int = getattr(error, "status_code", 500)
+    answer = text(status, f"{status}: {'Page Not Found' if status == 404 else HTTPStatus(status).phrase}")
+    answer.headers.update(getattr(error, "headers", None) or {})
     return answer

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from services.api.core.params import INVALID, UNDECODABLE, Refusal, form_problem, log_options, only_cpu_and_memory
+from services.api.handlers.answers import parse_query
 from shared.contracts.streams import LogOptions
 
 NOW = 1_000_000.0
@@ -35,7 +36,7 @@ NOW = 1_000_000.0
     ],
 )
 def test_a_good_query(query: str, options: LogOptions) -> None:
-    assert log_options(query, NOW) == options
+    assert log_options(parse_query(query.encode()), NOW) == options
 
 
 @pytest.mark.parametrize(
@@ -53,11 +54,10 @@ def test_a_good_query(query: str, options: LogOptions) -> None:
         "sinceTime=2020-01-01",
         "sinceTime=2020-13-01T00:00:00Z",
         "tail=x",
-        "&".join(f"a{i}=1" for i in range(1001)),
     ],
 )
 def test_what_can_not_be_decoded_is_a_bad_request(query: str) -> None:
-    assert log_options(query, NOW) == UNDECODABLE
+    assert log_options(parse_query(query.encode()), NOW) == UNDECODABLE
 
 
 @pytest.mark.parametrize(
@@ -65,11 +65,11 @@ def test_what_can_not_be_decoded_is_a_bad_request(query: str) -> None:
     ["tailLines=-1", "limitBytes=0", "sinceSeconds=0", "sinceTime=2020-01-01T00:00:00Z&sinceSeconds=4"],
 )
 def test_what_makes_no_sense_is_unprocessable(query: str) -> None:
-    assert log_options(query, NOW) == INVALID
+    assert log_options(parse_query(query.encode()), NOW) == INVALID
 
 
 def test_one_of_the_two_streams_needs_a_gate_that_is_off() -> None:
-    refused = log_options("stream=Stdout", NOW)
+    refused = log_options({"stream": ["Stdout"]}, NOW)
     assert isinstance(refused, Refusal)
     assert refused.status == 400
     assert refused.text.startswith('unable to return the given log stream: "Stdout". Please enable')
@@ -86,7 +86,7 @@ def test_one_of_the_two_streams_needs_a_gate_that_is_off() -> None:
     ],
 )
 def test_only_cpu_and_memory_is_exactly_true(raw: str, only: bool) -> None:
-    assert only_cpu_and_memory(raw) is only
+    assert only_cpu_and_memory(parse_query(raw.encode())) is only
 
 
 def test_a_form_that_go_refuses_is_refused_in_its_words() -> None:
