@@ -8,7 +8,7 @@ from sqlalchemy import Column, Float, Index, Integer, MetaData, Table, Text
 
 from shared.storage.migrate import Database
 
-DATABASE = Database(file="status.db", head="0001", scripts=Path(__file__).parent.parent / "migrations")
+DATABASE = Database(file="status.db", head="0002", scripts=Path(__file__).parent.parent / "migrations")
 
 metadata = MetaData()
 
@@ -40,8 +40,19 @@ seen_events = Table(
     "seen_events",
     metadata,
     Column("id", Text, primary_key=True),
+    # When it was recorded, not when it happened: one that waited long at its producer may still come twice.
     Column("time", Float, nullable=False),
     Index("seen_events_time", "time"),
 )
 """Ids of the events that were counted already, so that one handed over twice counts once; old ones are
 dropped by time."""
+
+node = Table(
+    "node",
+    metadata,
+    # Always 1: there is one row.
+    Column("id", Integer, primary_key=True),
+    # services.status.core.model.NodeMemory as JSON.
+    Column("memory", Text, nullable=False),
+)
+"""When the node's conditions flipped last, and which boot that was."""

@@ -1,0 +1,1 @@
+"""status.db, and this machine."""

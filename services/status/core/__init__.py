@@ -1,0 +1,1 @@
+"""Decisions of status: pure functions on frozen data."""

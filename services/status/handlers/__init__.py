@@ -1,0 +1,1 @@
+"""Messages and time in, decisions of the core, ports out."""
