@@ -19,6 +19,8 @@ from services.api.handlers.web import web_app
 from shared.bus import BucketWatch
 from shared.contracts.registry import PODS, STATUS, WORKER_HEARTBEAT
 from shared.contracts.worker import Heartbeat
+from shared.runtime.event_ring import EventRing
+from shared.runtime.restart_event import tell_restart
 from shared.runtime.service import Context, Service, package_version
 from shared.runtime.settings import Settings
 from shared.runtime.tasks import Forever
@@ -37,6 +39,8 @@ async def build(context: Context) -> Service:
         BucketWatch(bus, PODS, view.list_pods, view.change_pods),
         BucketWatch(bus, STATUS, view.list_status, view.change_status),
     )
+    events = EventRing(bus, clock, context.process)
+    tell_restart(context, events.tell)
     tls = _serving_tls(settings)
     front = web_app(face, TokenFile(settings.paths.pki / "tokens.csv"))
     https = HttpListener(front, settings.config.address, settings.port, tls.context)
@@ -67,6 +71,7 @@ async def build(context: Context) -> Service:
         "watch-status": watches[1].run,
         "https": serve,
         "files": lambda: _look_after(tls, view),
+        "events": events.run,
     }
     if len(listeners) > 1:
         tasks["healthz"] = listeners[1].run

@@ -38,7 +38,9 @@ from shared.contracts.registry import (
     WORKER_HEARTBEAT,
 )
 from shared.contracts.worker import Heartbeat, SlotReleased
+from shared.runtime.event_ring import EventRing
 from shared.runtime.machine import look_at_machine
+from shared.runtime.restart_event import tell_restart
 from shared.runtime.service import Context, Service
 from shared.runtime.settings import Settings
 from shared.streams.server import StreamServer
@@ -122,6 +124,8 @@ async def build(context: Context) -> Service:
     watch = BucketWatch(bus, PODS, desired.on_list, desired.on_change)
     streams = StreamServer(settings.paths.run / f"{context.process}.sock")
     queries = Queries(outside.runtime, outside.logs, streams)
+    node_events = EventRing(bus, clock, context.process)  # pods.db keeps those of pods only
+    tell_restart(context, node_events.tell)
     duties = NodeDuties(
         bus,
         clock,
@@ -190,6 +194,7 @@ async def build(context: Context) -> Service:
             "ownership": own,
             "reports": reports.run,
             "events": EventOutbox(bus, store).run,
+            "node events": node_events.run,
             "node": duties.run,
             "beat": beat,
         },

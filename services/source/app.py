@@ -11,6 +11,7 @@ from services.source.handlers.publish import Publisher
 from services.source.handlers.queries import Queries
 from shared.contracts.registry import RELOAD, SOURCES
 from shared.runtime.event_ring import EventRing
+from shared.runtime.restart_event import tell_restart
 from shared.runtime.service import Context, Service
 from shared.runtime.tasks import Forever
 
@@ -20,6 +21,7 @@ async def build(context: Context) -> Service:
     settings, bus, clock = context.settings, context.bus, context.clock
     store = SqliteSourceStore(settings.data)
     events = EventRing(bus, clock, context.process)
+    tell_restart(context, events.tell)
     publisher = Publisher(bus)
     files: list[FileSource] = []
     if settings.manifests is not None:

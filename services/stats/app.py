@@ -13,7 +13,9 @@ from services.stats.handlers.watching import Watching
 from shared.bus import BucketWatch
 from shared.contracts.registry import STATUS, SUMMARY
 from shared.kube.allocatable import allocatable_bytes
+from shared.runtime.event_ring import EventRing
 from shared.runtime.machine import look_at_machine
+from shared.runtime.restart_event import tell_restart
 from shared.runtime.service import Context, Service
 from shared.streams.server import StreamServer
 
@@ -48,6 +50,8 @@ async def build(context: Context) -> Service:
     watch = BucketWatch(bus, STATUS, watching.on_list, watching.on_change)
     streams = StreamServer(settings.paths.run / "stats.sock")
     queries = Queries(collector, streams)
+    events = EventRing(bus, context.clock, context.process)
+    tell_restart(context, events.tell)
 
     async def recover() -> None:
         collector.tick()
@@ -70,5 +74,5 @@ async def build(context: Context) -> Service:
         subscribe=subscribe,
         ready=ready,
         stop=stop,
-        tasks={"watch": watch.run, "sample": watching.run},
+        tasks={"watch": watch.run, "sample": watching.run, "events": events.run},
     )
