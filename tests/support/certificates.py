@@ -75,8 +75,6 @@ def _save(stem: Path, certificate: x509.Certificate, key: ec.EllipticCurvePrivat
     pair = Pair(stem.with_name(f"{stem.name}.crt"), stem.with_name(f"{stem.name}.key"))
     pair.certificate.write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
     pair.key.write_bytes(
-        key.private_bytes(
-            serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-        )
+        key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
     )
     return pair
