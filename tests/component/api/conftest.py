@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
@@ -49,6 +50,14 @@ def own_api(nats_server: NatsServer, tmp_path: Path) -> Iterator[ApiProcess]:
     process.start()
     yield process
     process.stop()
+
+
+@pytest.fixture
+def unstarted_api(nats_server: NatsServer, tmp_path: Path) -> Iterator[ApiProcess]:
+    """For tests about its start; whatever they leave running is killed."""
+    process = ApiProcess(tmp_path / "data", nats_server)
+    yield process
+    process.stop(signal.SIGKILL)
 
 
 @pytest.fixture

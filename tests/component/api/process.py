@@ -83,7 +83,11 @@ class ApiProcess:
     def start(self) -> None:
         self.prepare()
         self.spawn()
-        eventually(self._is_ready, within=20)
+        try:
+            eventually(self._is_ready, within=20)
+        except BaseException:
+            self.stop(signal.SIGKILL)
+            raise
 
     def _is_ready(self) -> bool:
         assert self._process is not None
@@ -107,9 +111,17 @@ class ApiProcess:
         if self._process is None:
             return 0
         self._process.send_signal(how)
-        code = self._process.wait(within)
-        self._process = None
-        return code
+        return self.wait(within)
+
+    def wait(self, within: float = 20) -> int:
+        """Until it ends; the exit code."""
+        assert self._process is not None
+        try:
+            return self._process.wait(within)
+        finally:
+            self._process.kill()
+            self._process.wait()
+            self._process = None
 
     def client_context(self, pair: Pair | None = None) -> ssl.SSLContext:
         context = ssl.create_default_context(cafile=str(self.paths.pki / "ca.crt"))

@@ -101,39 +101,35 @@ def test_sigterm_does_not_wait_for_idle_connections(own_api: ApiProcess) -> None
         assert own_api.stop() == 0
 
 
-def test_it_waits_for_its_certificates(tmp_path: Path, nats_server: NatsServer) -> None:
-    api = ApiProcess(tmp_path / "data", nats_server)
+def test_it_waits_for_its_certificates(unstarted_api: ApiProcess, tmp_path: Path) -> None:
+    api = unstarted_api
     api.prepare()
     hidden = (api.paths.pki / "serving.crt").rename(tmp_path / "serving.crt")
     api.spawn()
-    try:
-        eventually(lambda: "phase=waiting for" in api.log(), within=20)
-        hidden.rename(api.paths.pki / "serving.crt")
-        eventually(lambda: api.ask("/healthz").status == 200, within=20)
-    finally:
-        assert api.stop() == 0
-
-
-def test_it_can_be_stopped_while_it_waits(tmp_path: Path, nats_server: NatsServer) -> None:
-    api = ApiProcess(tmp_path / "data", nats_server)
-    api.prepare()
-    (api.paths.pki / "ca.crt").unlink()
-    api.spawn()
     eventually(lambda: "phase=waiting for" in api.log(), within=20)
+    hidden.rename(api.paths.pki / "serving.crt")
+    eventually(lambda: api.ask("/healthz").status == 200, within=20)
     assert api.stop() == 0
 
 
-def test_a_taken_port_is_named(tmp_path: Path, nats_server: NatsServer) -> None:
-    api = ApiProcess(tmp_path / "data", nats_server)
-    api.prepare()
-    with socket.create_server(("127.0.0.1", api.port)):
-        api.spawn()
-        eventually(lambda: f"can't listen on 127.0.0.1:{api.port}" in api.log(), within=20)
-        eventually(lambda: "phase=ended code=1" in api.log(), within=20)
+def test_it_can_be_stopped_while_it_waits(unstarted_api: ApiProcess) -> None:
+    unstarted_api.prepare()
+    (unstarted_api.paths.pki / "ca.crt").unlink()
+    unstarted_api.spawn()
+    eventually(lambda: "phase=waiting for" in unstarted_api.log(), within=20)
+    assert unstarted_api.stop() == 0
 
 
-def test_a_taken_health_port_does_not_stop_the_api(tmp_path: Path, nats_server: NatsServer) -> None:
-    api = ApiProcess(tmp_path / "data", nats_server)
+def test_a_taken_port_is_named_and_ends_the_process(unstarted_api: ApiProcess) -> None:
+    unstarted_api.prepare()
+    with socket.create_server(("127.0.0.1", unstarted_api.port)):
+        unstarted_api.spawn()
+        assert unstarted_api.wait() == 1
+    assert f"can't listen on 127.0.0.1:{unstarted_api.port}" in unstarted_api.log()
+
+
+def test_a_taken_health_port_does_not_stop_the_api(unstarted_api: ApiProcess) -> None:
+    api = unstarted_api
     with socket.create_server(("127.0.0.1", api.healthz_port)):
         api.start()
         assert f"can't listen on 127.0.0.1:{api.healthz_port}" in api.log()
