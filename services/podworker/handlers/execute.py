@@ -85,6 +85,7 @@ class Execution:
         self._progress = progress
         self._images: dict[str, ImageInfo] = {}
         self._skipped: set[str] = set()
+        self._failed_references: set[str] = set()
         self._holds_permit = False
         self.memory = memory
         self.events: list[PodEvent] = []
@@ -116,7 +117,10 @@ class Execution:
             case CreateSandbox():
                 return await self._create_sandbox(action)
             case PullImage():
-                if action.container not in self._skipped:
+                if action.reference in self._failed_references:
+                    # The next plan tells this container's back-off; the registry isn't asked twice.
+                    self._skipped.add(action.container)
+                else:
                     await self._pull(action)
                 return True
             case StartContainer():
@@ -203,6 +207,7 @@ class Execution:
 
     def _pull_failed(self, action: PullImage, reason: str, message: str) -> None:
         self._skipped.add(action.container)
+        self._failed_references.add(action.reference)
         self.memory = record_pull_failed(
             self.memory, action, reason, message, now=self._with.clock.now(), config=self._with.config
         )
