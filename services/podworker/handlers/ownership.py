@@ -24,7 +24,7 @@ LEAVE_SECONDS = 8.0
 
 
 class SlotLocks(Protocol):
-    """What Ownership needs from the kernel (adapters/owner_locks.py); another one only for workers on several kernels."""
+    """What Ownership needs from the kernel (adapters/owner_locks.py)."""
 
     def members(self) -> frozenset[int]: ...
     def join(self) -> int: ...
@@ -88,7 +88,7 @@ class Ownership:
         return slot in self._held and slot not in self._losing
 
     def holds(self, slot: int) -> bool:
-        """Is the slot's lock ours, a hand-over that is under way included? The holder of slot 0 has the node's duties."""
+        """Is the slot's lock ours, also while a hand-over is under way? The holder of slot 0 has the node's duties."""
         return slot in self._held
 
     def start(self) -> None:
@@ -105,11 +105,11 @@ class Ownership:
         if self._index is None:
             self.start()
         while not self._leaving:
-            alone = self._membership.seen == {self._index} and len(self._held) == len(self._wanted)
-            await self._sleep(ALONE_SCAN_SECONDS if alone else SCAN_SECONDS)
             if self._failure is not None:
                 raise self._failure
-            if not self._leaving:
+            alone = self._membership.seen == {self._index} and len(self._held) == len(self._wanted)
+            await self._sleep(ALONE_SCAN_SECONDS if alone else SCAN_SECONDS)
+            if not self._leaving and self._failure is None:
                 self.scan()
 
     def scan(self) -> None:
@@ -141,7 +141,7 @@ class Ownership:
         for slot in sorted(self._held):
             self._lose(slot)
         if self._losing:
-            pending = set(self._losing.values())
+            pending: set[asyncio.Future[None]] = set(self._losing.values())
             timer: asyncio.Future[None] = asyncio.ensure_future(self._sleep(within))
             try:
                 while pending and not timer.done():
