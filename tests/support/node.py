@@ -10,6 +10,7 @@ import signal
 import ssl
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -184,6 +185,10 @@ class Node:
         label = f"label=podbus.instance={self.instance}"
         lines = self.docker("ps", *options, "--no-trunc", "--filter", label, "--format", form).splitlines()
         return dict(line.split() for line in lines)
+
+
+NodeMaker = Callable[..., Node]
+"""The fixture `a_node`: makes a started node from Node's options."""
 
 
 def is_ready(pod: dict[str, Any]) -> bool:
