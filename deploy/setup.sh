@@ -135,6 +135,7 @@ look_for_node() {
 
 look_for_tests() {
     has_compose || missing docker-compose 'the tests bring the compose file up'
+    have docker-registry || missing docker-registry 'the tests pull images from a registry of their own'
     if ! has_image podbus-python:3.11; then
         have debootstrap || missing debootstrap "to make the service image's base where no registry answers" \
             'docker pull python:3.11-slim-bookworm && docker tag python:3.11-slim-bookworm podbus-python:3.11'
