@@ -50,6 +50,8 @@ log = logging.getLogger("podbus.podworker")
 PERMITS_PER_CORE = 2
 """Starts and removals at a time on the node: the engine is bound by CPU, more only adds latency."""
 HEARTBEAT_SECONDS = 5.0
+GIVE_UP_SECONDS = 30.0
+"""In a container: without an engine for this long the process ends, and its restart mounts the engine's new socket."""
 
 
 class Engine(ContainerRuntime, ImageService, LogReader, Protocol):
@@ -120,7 +122,13 @@ async def build(context: Context) -> Service:
             handled=_journal(),
         )
     )
-    relist = Relist(outside.runtime, clock, pods.listed, pods.runtime_changed)
+    relist = Relist(
+        outside.runtime,
+        clock,
+        pods.listed,
+        pods.runtime_changed,
+        give_up_seconds=GIVE_UP_SECONDS if _is_mounted_socket(settings.docker_host) else None,
+    )
     watch = BucketWatch(bus, PODS, desired.on_list, desired.on_change)
     streams = StreamServer(settings.paths.run / f"{context.process}.sock")
     queries = Queries(outside.runtime, outside.logs, streams)
@@ -226,6 +234,10 @@ def _open_outside(settings: Settings, instance: str) -> Outside:
         DockerImages(settings.paths.run, settings.docker_host),
         DockerLogs(settings.docker_host),
     )
+
+
+def _is_mounted_socket(docker_host: str) -> bool:
+    return docker_host.startswith("unix://") and os.path.ismount(docker_host.removeprefix("unix://"))
 
 
 async def _first_answer(runtime: ContainerRuntime) -> EngineInfo:

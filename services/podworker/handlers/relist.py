@@ -16,6 +16,10 @@ RELIST_SECONDS = 10.0
 _RETRY_SECONDS = 1.0
 
 
+class EngineLost(Exception):
+    """The engine didn't answer for so long that only a new process may reach it."""
+
+
 class Relist:
     """Two guarded tasks: `follow` reads the events, `run` lists every ten seconds and when events may be lost."""
 
@@ -25,11 +29,17 @@ class Relist:
         clock: Clock,
         listed: Callable[[Mapping[str, RuntimePod]], None],
         changed: Callable[[str], None],
+        *,
+        give_up_seconds: float | None = None,
     ) -> None:
+        """`give_up_seconds`: without an answer for so long, `run` ends with EngineLost. For a worker in a container: the
+        socket that is mounted there stays the dead one when a new engine makes another. None = wait for ever."""
         self._runtime = runtime
         self._clock = clock
         self._listed = listed
         self._changed = changed
+        self._give_up_seconds = give_up_seconds
+        self._away_since: float | None = None
         self._now_please = asyncio.Event()
         self.first = asyncio.Event()
         """Set after the first complete list."""
@@ -62,11 +72,19 @@ class Relist:
             if self.trouble != str(error):
                 log.warning("engine doesn't answer error=%s", error)
             self.trouble = str(error)
+            self._count_away()
             return False
         if self.trouble:
             log.info("engine answers pods=%d", len(pods))
         self.trouble = ""
+        self._away_since = None
         self.listed_at = self._clock.now()
         self._listed(pods)
         self.first.set()
         return True
+
+    def _count_away(self) -> None:
+        now = self._clock.boot_seconds()
+        self._away_since = now if self._away_since is None else self._away_since
+        if self._give_up_seconds is not None and now - self._away_since > self._give_up_seconds:
+            raise EngineLost(f"no answer from the engine for {self._give_up_seconds:.0f} s: {self.trouble}")
