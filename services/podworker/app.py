@@ -180,7 +180,7 @@ async def build(context: Context) -> Service:
         await owning.wait()
 
     async def stop() -> None:
-        await ownership.leave()
+        busy = await ownership.leave()
         try:
             await asyncio.wait_for(reports.flush(), 1)
         except TimeoutError:
@@ -188,7 +188,8 @@ async def build(context: Context) -> Service:
         await streams.stop()
         store.close()
         outside.close()
-        locks.close()
+        if not busy:  # else the end of this process frees them, when nothing of it can act any more
+            locks.close()
 
     return Service(
         recover=recover,

@@ -30,9 +30,9 @@ _LOOK = """
 import fcntl, os, struct, sys
 fd = os.open(sys.argv[1], os.O_RDWR)
 ask = struct.pack("hhqqi4x", fcntl.F_WRLCK, os.SEEK_SET, int(sys.argv[2]), 1, 0)
-sys.exit(3 if struct.unpack("hhqqi4x", fcntl.fcntl(fd, 36, ask))[0] == fcntl.F_UNLCK else 0)
+sys.exit(3 if struct.unpack("hhqqi4x", fcntl.fcntl(fd, fcntl.F_OFD_GETLK, ask))[0] == fcntl.F_UNLCK else 0)
 """
-"""What the child of the self-test runs; 36 is F_OFD_GETLK."""
+"""What the child of the self-test runs."""
 
 
 class TooManyWorkers(Exception):
