@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 import binascii
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from services.source.core.field_errors import FieldError, FieldErrors, quote, show
@@ -26,13 +26,15 @@ _TIME = re.compile(
 _SIMPLE_KEY = re.compile(r"[A-Za-z0-9_-]+", re.ASCII)
 _RANGES = {"int32": (-(2**31), 2**31 - 1), "int64": (-(2**63), 2**63 - 1)}
 _NAMES = {"int32": "integer", "int64": "integer", "bool": "boolean", "object": "object"}
+#: Hints cost a search of the whole table; a file with more unknown fields than this is no pod with typing errors.
+_MAX_HINTS = 50
 _ZERO: dict[str, Any] = {"bool": False, "int32": 0, "int64": 0, "intstr": 0, "quantity": "0"}
 
 
 class Conformer:
     """One walk over one object. `wrong` are the paths whose value was left out."""
 
-    __slots__ = ("_root_type", "_strict", "errors", "prefix", "wrong")
+    __slots__ = ("_hints", "_root_type", "_strict", "errors", "prefix", "wrong")
 
     def __init__(self, root_type: str, prefix: str, *, strict: bool) -> None:
         self.errors = FieldErrors()
@@ -40,6 +42,7 @@ class Conformer:
         self._root_type = root_type
         self.prefix = prefix
         self._strict = strict
+        self._hints = 0
 
     def conform(self, value: JsonObject) -> JsonObject:
         """The conforming part of the root object."""
@@ -62,7 +65,8 @@ class Conformer:
 
     def _unknown(self, dot: str, key: str, kind: str, pattern: tuple[str, ...]) -> None:
         place = f"{dot}{key}" if _SIMPLE_KEY.fullmatch(key) else f"{dot.removesuffix('.')}[{key}]"
-        hint = suggest(self._root_type, pattern, kind, key)
+        self._hints += 1
+        hint = suggest(self._root_type, pattern, kind, key) if self._hints <= _MAX_HINTS else ""
         add = self.errors.add if self._strict else self.errors.warn
         add(place, f"unknown field {quote(key)}", hint=hint)
 
@@ -170,13 +174,25 @@ class Conformer:
 
 def without_consequences(errors: Iterable[FieldError], wrong: set[str]) -> list[FieldError]:
     """The errors that aren't only there because a value of a wrong type was left out."""
-    return [error for error in errors if not any(_follows(error, path) for path in wrong)]
+    if not wrong:
+        return list(errors)
+    above = {outer for path in wrong for outer in _upwards(path)}
+    return [
+        error
+        for error in errors
+        if not (
+            any(place in wrong for place in _upwards(error.field))
+            or (error.field in above and error.message.startswith("Required"))
+        )
+    ]
 
 
-def _follows(error: FieldError, path: str) -> bool:
-    if error.field == path or error.field.startswith((f"{path}.", f"{path}[")):
-        return True
-    return path.startswith((f"{error.field}.", f"{error.field}[")) and error.message.startswith("Required")
+def _upwards(path: str) -> Iterator[str]:
+    """The path itself and everything that it stands in."""
+    yield path
+    for end in range(len(path) - 1, 0, -1):
+        if path[end] in ".[":
+            yield path[:end]
 
 
 def _described(value: Any) -> str:

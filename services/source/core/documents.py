@@ -11,6 +11,8 @@ from services.source.core.yaml_document import YamlError, read_yaml
 
 #: Kubernetes' limit for a manifest (kubelet: maxConfigLength).
 MAX_FILE_BYTES = 10 * 1024 * 1024
+#: Documents of one file, or items of one list: far more than a node can run.
+MAX_DOCUMENTS = 5000
 _UTF8_BOM = b"\xef\xbb\xbf"
 _UTF16_BOMS = (b"\xff\xfe", b"\xfe\xff")
 
@@ -55,6 +57,10 @@ def parse_documents(path: str, data: bytes) -> ParsedFile:
     reader = read_json(text) if text.lstrip()[:1] == "{" else read_yaml(text)
     for found in reader:
         index += 1
+        if index > MAX_DOCUMENTS:
+            unread += 1
+            problems.append(Problem(Severity.ERROR, path, f"more than {MAX_DOCUMENTS} documents in one file"))
+            break
         if isinstance(found, JsonError | YamlError):
             unread += 1
             problems.append(Problem(Severity.ERROR, path, found.message, found.line, index, "", found.hint))

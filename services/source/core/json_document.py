@@ -43,21 +43,22 @@ class JsonPosition:
 class LazyJsonPosition:
     """The root of a document's positions; it scans the text at the first question."""
 
-    def __init__(self, text: str, start: int) -> None:
+    def __init__(self, text: str, start: int, line: int) -> None:
         self._text = text
         self._start = start
+        self._line = line
         self._root: JsonPosition | None = None
 
     @property
     def line(self) -> int:
-        return self._scanned().line
+        return self._line
 
     def child(self, step: PathStep) -> JsonPosition | None:
         return self._scanned().child(step)
 
     def _scanned(self) -> JsonPosition:
         if self._root is None:
-            self._root = _Scanner(self._text, self._start).root
+            self._root = _Scanner(self._text, self._start, self._line).root
         return self._root
 
 
@@ -72,7 +73,9 @@ def read_json(text: str) -> Iterator[tuple[object, LazyJsonPosition] | JsonError
     if (deep := _too_deep(text)) is not None:
         yield deep
         return
+    start, line = 0, 1
     while index < len(text):
+        line += text.count("\n", start, index)
         start = index
         try:
             try:
@@ -80,8 +83,8 @@ def read_json(text: str) -> Iterator[tuple[object, LazyJsonPosition] | JsonError
             except _Duplicate:
                 # The scanner trusts its text, so the rest of the value is decoded first.
                 _, index = _LENIENT.raw_decode(text, start)
-                scanner = _Scanner(text, start)
-                yield JsonError(*(scanner.duplicate or (_line(text, start), "duplicate key")))
+                scanner = _Scanner(text, start, line)
+                yield JsonError(*(scanner.duplicate or (line, "duplicate key")))
                 index = _skip(text, index)
                 continue
         except json.JSONDecodeError as error:
@@ -90,9 +93,9 @@ def read_json(text: str) -> Iterator[tuple[object, LazyJsonPosition] | JsonError
             return
         except ValueError as error:
             # Infinity, NaN and integers of thousands of digits.
-            yield JsonError(_line(text, start), f"not valid JSON: {str(error).partition(';')[0]}")
+            yield JsonError(line, f"not valid JSON: {str(error).partition(';')[0]}")
             return
-        yield scrubbed(value) if surrogates else value, LazyJsonPosition(text, start)
+        yield scrubbed(value) if surrogates else value, LazyJsonPosition(text, start, line)
         index = _skip(text, index)
 
 
@@ -158,10 +161,10 @@ def _too_deep(text: str) -> JsonError | None:
 class _Scanner:
     """Walks text that the decoder has accepted, noting lines and the first duplicate key."""
 
-    def __init__(self, text: str, start: int) -> None:
+    def __init__(self, text: str, start: int, line: int) -> None:
         self._text = text
         self._at = start
-        self._line = _line(text, start)
+        self._line = line
         self.duplicate: tuple[int, str] | None = None
         self.root = self._value()
 

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from services.source.core.conform import Conformer, without_consequences
 from services.source.core.defaults import apply_pod_defaults
-from services.source.core.documents import Document, parse_documents
+from services.source.core.documents import MAX_DOCUMENTS, Document, parse_documents
 from services.source.core.field_errors import FieldError, FieldErrors, quote, show
 from services.source.core.problems import Problem, Severity
 from services.source.core.unsupported import refuse_unsupported
@@ -24,6 +24,9 @@ JsonObject = dict[str, Any]
 
 KINDS = ("ConfigMap", "Pod", "Secret")
 DEFAULT_NAMESPACE = "default"
+#: Problems told of one object, and of one file: more help nobody, and the marker on the bus has its bound.
+MAX_PROBLEMS = 50
+MAX_FILE_PROBLEMS = 200
 #: Written by API servers; a manifest may carry them (`kubectl get -o yaml`), they mean nothing here.
 _SERVER_FIELDS = ("generation", "managedFields", "resourceVersion", "selfLink")
 _WORKLOADS = (
@@ -78,7 +81,18 @@ def read_manifests(path: str, data: bytes, *, strict: bool = False) -> FileManif
     for document in parsed.documents:
         reader.document(document)
     problems = sorted(dict.fromkeys(reader.problems), key=lambda problem: (problem.document, problem.line))
+    if len(problems) > MAX_FILE_PROBLEMS:
+        left_out = problems[MAX_FILE_PROBLEMS:]
+        problems = [*problems[:MAX_FILE_PROBLEMS], Problem(_worst(left_out), path, _more(len(left_out)))]
     return FileManifests(tuple(reader.manifests), tuple(problems), frozenset(reader.broken), reader.unread)
+
+
+def _worst(problems: list[Problem]) -> Severity:
+    return Severity.ERROR if any(problem.is_error for problem in problems) else Severity.WARNING
+
+
+def _more(count: int) -> str:
+    return f"{count} more problems are not shown"
 
 
 class _Reader:
@@ -114,6 +128,9 @@ class _Reader:
         items = value.get("items")
         if not isinstance(items, list):
             self._refuse(document, FieldError("items", f"expected list, got {show(items)}", "items"))
+            return
+        if len(items) > MAX_DOCUMENTS:
+            self._refuse(document, FieldError("items", f"more than {MAX_DOCUMENTS} items in one list", "items"))
             return
         for index, item in enumerate(items):
             place = f"items[{index}]"
@@ -186,18 +203,26 @@ class _Reader:
         self.unread += 1
 
     def _tell(self, document: Document, found: list[FieldError]) -> None:
-        self.problems += (
-            Problem(
-                Severity.WARNING if error.warning else Severity.ERROR,
-                self._path,
-                error.message,
-                document.line_of(error.at),
-                document.index,
-                error.field,
-                error.hint,
+        # Of too many, the errors are told first.
+        shown = found if len(found) <= MAX_PROBLEMS else sorted(found, key=lambda e: e.warning)[:MAX_PROBLEMS]
+        for error in shown:
+            self.problems.append(
+                Problem(
+                    Severity.WARNING if error.warning else Severity.ERROR,
+                    self._path,
+                    error.message,
+                    document.line_of(error.at),
+                    document.index,
+                    error.field,
+                    error.hint,
+                )
             )
-            for error in found
-        )
+        if len(shown) < len(found):
+            # After the others of its document, whose lines aren't known without a search.
+            last = max(problem.line for problem in self.problems[-MAX_PROBLEMS:])
+            severity = self.problems[-1].severity
+            more = _more(len(found) - len(shown))
+            self.problems.append(Problem(severity, self._path, more, last, document.index))
 
 
 def _header(value: JsonObject) -> tuple[str, FieldErrors]:

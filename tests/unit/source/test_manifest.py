@@ -10,7 +10,13 @@ from typing import Any
 
 import pytest
 
-from services.source.core.manifest import FileManifests, ObjectKey, read_manifests
+from services.source.core.manifest import (
+    MAX_FILE_PROBLEMS,
+    MAX_PROBLEMS,
+    FileManifests,
+    ObjectKey,
+    read_manifests,
+)
 
 HEAD = "apiVersion: v1\nkind: Pod\n"
 GOOD = HEAD + "metadata: {name: web}\nspec:\n  containers:\n  - {name: c, image: busybox:1.36}\n"
@@ -290,3 +296,30 @@ def test_no_message_shows_a_value_of_a_secret(field: str) -> None:
 
 def test_no_repr_shows_a_secret() -> None:
     assert "s3cret" not in repr(read("apiVersion: v1\nkind: Secret\nmetadata: {name: s}\nstringData: {k: s3cret}\n"))
+
+
+def test_the_number_of_problems_is_bounded_and_errors_come_before_warnings() -> None:
+    """Twenty thousand faults take no minutes and fill no message."""
+    fields = ", ".join(f"restartPolicx{number}: 1" for number in range(5000))
+    labels = ", ".join(f"l{number}: '-{number}'" for number in range(5000))
+    result = read(f"{HEAD}metadata: {{name: a, labels: {{{labels}}}}}\nspec: {{{fields}, containers: [5]}}\n")
+    assert len(result.problems) == MAX_PROBLEMS + 1
+    assert all(problem.is_error for problem in result.problems)
+    assert result.problems[-1].message == "9951 more problems are not shown"
+
+
+def test_the_number_of_problems_of_a_file_is_bounded() -> None:
+    result = read("a: [\n---\n" * 500)
+    assert len(result.problems) == MAX_FILE_PROBLEMS + 1
+    assert result.problems[-1].message == "300 more problems are not shown"
+    assert result.unread == 500
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["{}\n" * 6000, json.dumps({"apiVersion": "v1", "kind": "PodList", "items": [0] * 6000})],
+)
+def test_the_number_of_objects_of_a_file_is_bounded(text: str) -> None:
+    result = read(text)
+    assert result.unread
+    assert "more than 5000" in "\n".join(texts(result)) or len(result.problems) == MAX_FILE_PROBLEMS + 1
