@@ -145,13 +145,12 @@ class ImageService(Protocol):
 
 
 class StoredPod(msgspec.Struct, frozen=True, kw_only=True):
-    """A row: the memory, the spec last applied, and how far its status was published."""
+    """A row: the memory and the spec last applied."""
 
     memory: PodMemory
     body: bytes
     """v1.Pod JSON of the version being run (b"" for an orphan known only by its labels)."""
     rev: int
-    published_rev: int
 
 
 class StoreUnavailable(Exception):
@@ -175,10 +174,5 @@ class PodStore(Protocol):
         ...
 
     def delete(self, uid: str) -> None: ...
-    def unpublished(self) -> list[str]:
-        """UIDs whose rev is ahead of published_rev."""
-        ...
-
-    def mark_published(self, uid: str, rev: int) -> None: ...
     def pending_events(self, limit: int) -> list[Event]: ...
     def acknowledge_events(self, ids: Sequence[str]) -> None: ...

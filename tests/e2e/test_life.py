@@ -14,8 +14,8 @@ def test_a_manifest_runs_and_ends_with_its_file(a_node: NodeMaker) -> None:
     """Bounds are three times what the product promises: Running within 1 s, gone within the grace + 2 s."""
     node = a_node()
     node.apply("a.yaml", sleeper("a", grace=3))
-    pod = eventually(lambda: node.pod("a") if is_ready(node.pod("a")) else None, within=3)
-    assert pod["status"]["phase"] == "Running"
+    eventually(lambda: is_ready(node.pod("a")), within=3)
+    assert node.pod("a")["status"]["phase"] == "Running"
     node.withdraw("a.yaml")
     eventually(lambda: "a" not in node.pods(), within=15)
     assert not node.containers(every=True)

@@ -26,7 +26,8 @@ def registry(tmp_path: Path) -> Iterator[Registry]:
 
 def waiting(node: Node, name: str) -> dict[str, Any]:
     state: dict[str, Any] = node.pod(name)["status"]["containerStatuses"][0]["state"]
-    return state.get("waiting", {})
+    found: dict[str, Any] = state.get("waiting", {})
+    return found
 
 
 def reasons(node: Node, name: str) -> list[str]:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-from sqlalchemy import Connection, Row, bindparam, delete, func, select, update
+from sqlalchemy import Connection, Row, bindparam, delete, func, select
 from sqlalchemy.dialects.sqlite import insert
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
@@ -28,7 +28,7 @@ from shared.storage.migrate import check
 MAX_PENDING_EVENTS = 10_000
 """While status is away the outbox keeps this many events; then the oldest go."""
 
-_ROW = (pods.c.memory, pods.c.body, pods.c.rev, pods.c.published_rev)
+_ROW = (pods.c.memory, pods.c.body, pods.c.rev)
 _OWN = ("namespace", "name", "slot", "source", "gen", "hash", "admitted", "ended", "memory", "body")
 _WANTED = ("cpu_milli", "memory_bytes", "host_ports")
 
@@ -43,11 +43,6 @@ def _upsert(columns: Sequence[str]) -> ReturningInsert[int]:
 
 
 _LOAD = select(*_ROW).where(pods.c.uid == bindparam("uid"))
-_MARK_PUBLISHED = (
-    update(pods)
-    .where(pods.c.uid == bindparam("of"), pods.c.published_rev < bindparam("to"))
-    .values(published_rev=bindparam("to"))
-)
 _SAVE, _ADMIT = _upsert(_OWN), _upsert((*_OWN, *_WANTED))
 
 _memory = msgspec.json.Decoder(PodMemory)
@@ -108,15 +103,6 @@ class SqlitePodStore:
         with self._writing() as connection:
             connection.execute(delete(pods).where(pods.c.uid == uid))
 
-    def unpublished(self) -> list[str]:
-        with self._reading() as connection:
-            query = select(pods.c.uid).where(pods.c.rev > pods.c.published_rev).order_by(pods.c.uid)
-            return list(connection.execute(query).scalars())
-
-    def mark_published(self, uid: str, rev: int) -> None:
-        with self._writing() as connection:
-            connection.execute(_MARK_PUBLISHED, {"of": uid, "to": rev})
-
     def pending_events(self, limit: int) -> list[Event]:
         with self._reading() as connection:
             query = select(events.c.body).order_by(events.c.seq).limit(limit)
@@ -149,8 +135,8 @@ class SqlitePodStore:
             raise StoreUnavailable(f"{self._path}: the connection is in use") from error
 
 
-def _stored(row: Row[Any, Any, Any, Any]) -> StoredPod:
-    return StoredPod(memory=_memory.decode(row.memory), body=row.body, rev=row.rev, published_rev=row.published_rev)
+def _stored(row: Row[Any, Any, Any]) -> StoredPod:
+    return StoredPod(memory=_memory.decode(row.memory), body=row.body, rev=row.rev)
 
 
 def _put(connection: Connection, memory: PodMemory, body: bytes, wants: dict[str, Any]) -> int:

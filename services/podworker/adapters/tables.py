@@ -35,7 +35,6 @@ pods = Table(
     # v1.Pod as JSON; empty for an orphan known only by its labels.
     Column("body", LargeBinary, nullable=False),
     Column("rev", Integer, nullable=False),
-    Column("published_rev", Integer, nullable=False, server_default="0"),
     Index("pods_slot", "slot"),
 )
 

@@ -106,7 +106,7 @@ class Recorder:
     def load_slots(self, slots: Iterable[int]) -> list[StoredPod]:
         """The rows of slots that were just gained, their instants moved to this boot's and this clock's time."""
         return [
-            StoredPod(memory=self._rebased(row.memory), body=row.body, rev=row.rev, published_rev=row.published_rev)
+            StoredPod(memory=self._rebased(row.memory), body=row.body, rev=row.rev)
             for row in self._store.load_slots(slots)
         ]
 

@@ -35,6 +35,8 @@ class Reports:
         """None = withdraw the key."""
         self._dirty: dict[str, None] = {}
         self._work = asyncio.Event()
+        self._clean = asyncio.Event()
+        self._clean.set()
         self._progress_at: dict[str, float] = {}
         bus.on_reconnect(self.again)
 
@@ -98,14 +100,16 @@ class Reports:
                         self._mark(uid)
                     await asyncio.sleep(_RETRY_SECONDS)
                     break
+            if not self._dirty:
+                self._clean.set()
 
     async def flush(self) -> None:
         """Wait until all is published; the caller bounds it."""
-        while self._dirty:
-            await asyncio.sleep(0.01)
+        await self._clean.wait()
 
     def _mark(self, uid: str) -> None:
         self._dirty[uid] = None
+        self._clean.clear()
         self._work.set()
 
     def _report(self, memory: PodMemory, runtime: RuntimePod, record: PodRecord, *, with_body: bool) -> PodReport:

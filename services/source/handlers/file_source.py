@@ -22,6 +22,9 @@ from shared.runtime.event_ring import EventRing
 log = logging.getLogger("podbus.source.file")
 
 SOURCE: SourceName = "file"
+MAX_TOLD = 300
+MAX_TEXT = 1000
+"""Problems of each kind, and characters of each text, in the marker: well under the bus's limit of 2 MiB."""
 
 
 class FileSource:
@@ -50,6 +53,7 @@ class FileSource:
         self._period = period
         self._strict = strict
         self._state = SourceState()
+        self._listing = asyncio.Lock()
         self._saved: list[object] = []
         self._told: set[tuple[str, str]] = set()
         self._store_trouble = ""
@@ -69,15 +73,21 @@ class FileSource:
     async def run(self) -> None:
         while True:
             changed = asyncio.ensure_future(self._manifests.changed())
-            self.list_now()
+            await self.list_now()
             try:
                 await asyncio.wait_for(changed, self._period)
             except TimeoutError:
                 continue
 
-    def list_now(self) -> SourcePlan:
-        """Read, decide, remember, publish. Takes milliseconds for a hundred files."""
-        plan = plan_sources(
+    async def list_now(self) -> SourcePlan:
+        """Read, decide, remember, publish: milliseconds for a hundred files. In a thread, since a hostile file of 10 MiB
+        can take seconds, and the loop must turn meanwhile."""
+        async with self._listing:
+            return await self._list()
+
+    async def _list(self) -> SourcePlan:
+        plan = await asyncio.to_thread(
+            plan_sources,
             self._state,
             self._manifests.listing(),
             self._node,
@@ -140,9 +150,9 @@ class FileSource:
             uids=[pod.uid for pod in plan.pods],
             origin=self._manifests.origin,
             listed_at=plan.state.listed_at,
-            errors=[_on_the_bus(p) for p in problems if p.is_error],
-            warnings=[_on_the_bus(p) for p in problems if not p.is_error],
-            skipped=[SkippedFile(path=s.path, reason=s.reason) for s in plan.skipped],
+            errors=_on_the_bus([p for p in problems if p.is_error]),
+            warnings=_on_the_bus([p for p in problems if not p.is_error]),
+            skipped=[SkippedFile(path=s.path, reason=s.reason) for s in plan.skipped[:MAX_TOLD]],
         )
 
     def _tell(self, problems: list[Problem]) -> None:
@@ -164,13 +174,21 @@ class FileSource:
         self._told = set(current)
 
 
-def _on_the_bus(problem: Problem) -> FileProblem:
-    return FileProblem(
-        severity="error" if problem.is_error else "warning",
-        path=problem.path,
-        line=problem.line,
-        document=problem.document,
-        field=problem.field,
-        message=problem.message,
-        hint=problem.hint,
-    )
+def _on_the_bus(problems: list[Problem]) -> list[FileProblem]:
+    """The first MAX_TOLD of them, and how many more there are: a message has a size limit, the log has all."""
+    told = [
+        FileProblem(
+            severity="error" if problem.is_error else "warning",
+            path=problem.path,
+            line=problem.line,
+            document=problem.document,
+            field=problem.field,
+            message=problem.message[:MAX_TEXT],
+            hint=problem.hint[:MAX_TEXT],
+        )
+        for problem in problems[:MAX_TOLD]
+    ]
+    if rest := problems[MAX_TOLD:]:
+        more = f"and {len(rest)} more: see the log of source"
+        told.append(FileProblem(severity="error" if rest[0].is_error else "warning", path=rest[0].path, message=more))
+    return told

@@ -25,7 +25,7 @@ class Queries:
         """Answered when the listing is on the bus."""
         pods = errors = 0
         for source in self._sources:
-            plan = source.list_now()
+            plan = await source.list_now()
             pods += len(plan.pods)
             errors += sum(problem.is_error for problem in plan.problems)
         try:

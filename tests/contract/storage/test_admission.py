@@ -53,9 +53,7 @@ def test_cpu_and_memory_short_are_told_together(store: SqlitePodStore) -> None:
 def test_a_pod_of_the_api_says_out_of_the_resource(store: SqlitePodStore) -> None:
     rejection = store.admit(a_memory(source="api"), b"", wants(cpu=3000), ROOMY)
     assert rejection is not None and rejection.reason == "OutOfcpu"
-    assert rejection.message == (
-        "Node didn't have enough resource: cpu, requested: 3000, used: 0, capacity: 2000"
-    )
+    assert rejection.message == ("Node didn't have enough resource: cpu, requested: 3000, used: 0, capacity: 2000")
 
 
 def test_requests_of_admitted_pods_are_summed(store: SqlitePodStore) -> None:

@@ -170,9 +170,7 @@ def test_a_database_of_a_newer_podbus_is_refused_and_left_alone(tmp_path: Path) 
         connection.execute("UPDATE alembic_version SET version_num = '0999'")
     with pytest.raises(DatabaseUnusable) as refused:
         db_upgrade(tmp_path)
-    assert f"{path}: written by a newer podbus (schema 0999, this version knows up to 0001)" in str(
-        refused.value
-    )
+    assert f"{path}: written by a newer podbus (schema 0999, this version knows up to 0001)" in str(refused.value)
     assert revision(path) == "0999"
     with pytest.raises(DatabaseUnusable, match="its schema is 0999"):
         check(path, podworker_tables.DATABASE)
@@ -202,9 +200,7 @@ def test_a_damaged_database_is_refused_before_it_is_changed(tmp_path: Path, two_
 
 
 def _counts(connection: sqlite3.Connection) -> dict[str, int]:
-    found = connection.execute(
-        "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'"
-    )
+    found = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'")
     return {
         name: connection.execute(f'SELECT count(*) FROM "{name}"').fetchone()[0]
         for (name,) in found.fetchall()

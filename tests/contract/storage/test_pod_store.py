@@ -49,23 +49,6 @@ def test_each_save_raises_the_revision_by_one(store: SqlitePodStore) -> None:
     assert [store.save(a_memory(), b"") for _ in range(3)] == [1, 2, 3]
 
 
-def test_a_pod_is_unpublished_until_its_newest_revision_was_published(store: SqlitePodStore) -> None:
-    store.save(a_memory(), b"")
-    newest = store.save(a_memory(), b"")
-    store.mark_published("u1", newest - 1)
-    assert store.unpublished() == ["u1"]
-    store.mark_published("u1", newest)
-    assert store.unpublished() == []
-
-
-def test_a_late_acknowledgement_never_moves_the_published_revision_back(store: SqlitePodStore) -> None:
-    store.save(a_memory(), b"")
-    newest = store.save(a_memory(), b"")
-    store.mark_published("u1", newest)
-    store.mark_published("u1", newest - 1)
-    assert store.unpublished() == []
-
-
 def test_the_pods_of_a_slot_are_found_by_namespace_and_name(store: SqlitePodStore) -> None:
     """Two versions of one pod (two UIDs) are in one slot."""
     store.save(a_memory("u1", "web"), b"")
@@ -97,9 +80,7 @@ def test_an_event_stored_twice_waits_once(store: SqlitePodStore) -> None:
     assert len(store.pending_events(10)) == 1
 
 
-def test_the_oldest_events_go_when_nobody_takes_them(
-    store: SqlitePodStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_oldest_events_go_when_nobody_takes_them(store: SqlitePodStore, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pod_store, "MAX_PENDING_EVENTS", 3)
     for n in range(5):
         store.save(a_memory(), b"", [an_event(f"e{n}")])

@@ -25,7 +25,6 @@ def upgrade() -> None:
         sa.Column("memory", sa.Text, nullable=False),
         sa.Column("body", sa.LargeBinary, nullable=False),
         sa.Column("rev", sa.Integer, nullable=False),
-        sa.Column("published_rev", sa.Integer, nullable=False, server_default="0"),
     )
     op.create_index("pods_slot", "pods", ["slot"])
     op.create_table(
