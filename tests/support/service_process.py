@@ -40,7 +40,7 @@ class ServiceProcess:
         self.data = data
         self.paths = DataPaths(data)
         self.log_path = data / f"{service}.log"
-        self._nats = nats
+        self.nats = nats
         self._environment = {
             **os.environ,
             "PODBUS_DATA": str(data),
@@ -55,7 +55,7 @@ class ServiceProcess:
         db_upgrade(self.data)
         credentials = self.paths.bus_credentials(self.service)
         credentials.parent.mkdir(parents=True, exist_ok=True)
-        credentials.write_bytes(msgspec.json.encode(self._nats.credentials(self.service)))
+        credentials.write_bytes(msgspec.json.encode(self.nats.credentials(self.service)))
 
     def start(self, program: str | None = None, *, within: float = 20) -> None:
         """Return when the process has said that it's ready; AssertionError with its log when it doesn't."""

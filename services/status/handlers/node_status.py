@@ -146,7 +146,8 @@ class NodeStatus:
         verdict = judge(self._settings.name, self._memory, self._pressures.keys(), problems, now)
         self._memory = verdict.memory
         for event in verdict.events:
-            log.info("condition flipped reason=%s%s", event.reason, f" why={'; '.join(problems)}" if problems else "")
+            why = f" why={'; '.join(problems)}" if event.reason == "NodeNotReady" else ""
+            log.info("condition flipped reason=%s%s", event.reason, why)
         self._own.tell_all(verdict.events, self._involved)
         return build_node(self._settings, seen, report, verdict.conditions, self._memory.created_at)
 
