@@ -17,7 +17,7 @@ from shared.contracts.events import (
     RecordedEvent,
 )
 from shared.contracts.pods import FileProblem, PodDesired, SkippedFile, SourceMarker
-from shared.contracts.sources import Reloaded, ReloadCommand, SourceList, SourcesQuery
+from shared.contracts.sources import ReloadCommand, Reloaded, SourceList, SourcesQuery
 from shared.contracts.stats import SummaryQuery, SummaryReply
 from shared.contracts.status import NodeImage, NodeReport, PodReport, RunningContainer, RuntimeReport
 from shared.contracts.streams import LogOptions, StreamCommand, StreamTicket

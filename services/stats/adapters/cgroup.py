@@ -77,9 +77,7 @@ class CgroupTree:
     def root_usage(self, info: MemoryInfo | None) -> CgroupUsage:
         """The whole node's counters; memory by `core.parse_cgroup.node_memory`."""
         if self._root_cgroup is None or self._root_cgroup.is_closed:
-            self._root_cgroup = OpenCgroup(
-                self._cpu_root, self._memory_root, self.version, self._take, self._give_back
-            )
+            self._root_cgroup = OpenCgroup(self._cpu_root, self._memory_root, self.version, self._take, self._give_back)
         usage = self._root_cgroup.read() or CgroupUsage()
         if info is None:
             return usage
@@ -144,9 +142,7 @@ class OpenCgroup:
         self.is_closed = False
         self._version = version
         usage, limit = (
-            ("memory.usage_in_bytes", "memory.limit_in_bytes")
-            if version == 1
-            else ("memory.current", "memory.max")
+            ("memory.usage_in_bytes", "memory.limit_in_bytes") if version == 1 else ("memory.current", "memory.max")
         )
         self._cpu = _File(cpu / ("cpuacct.usage" if version == 1 else "cpu.stat"), take, give_back)
         self._usage = _File(memory / usage, take, give_back)

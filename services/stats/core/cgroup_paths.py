@@ -49,9 +49,7 @@ def parse_proc_cgroup(text: str) -> CgroupPath | None:
     return CgroupPath(cpu=cpu, memory=memory) if cpu and memory else None
 
 
-def container_candidates(
-    container: ContainerTarget, pod_path: str, proc_text: str | None
-) -> list[CgroupPath]:
+def container_candidates(container: ContainerTarget, pod_path: str, proc_text: str | None) -> list[CgroupPath]:
     """Where a container's cgroup may be, likeliest first.
 
     What the kernel says of its pid comes first, but only if the path names the container: a pid may belong

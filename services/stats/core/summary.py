@@ -153,9 +153,7 @@ def pretty(raw: bytes) -> bytes:
     return msgspec.json.format(raw, indent=1)
 
 
-def build_summary(
-    node: NodeHistory, pods: Iterable[PodHistory], *, only_cpu_and_memory: bool = False
-) -> Summary:
+def build_summary(node: NodeHistory, pods: Iterable[PodHistory], *, only_cpu_and_memory: bool = False) -> Summary:
     """The Summary of what was sampled last.
 
     kubelet 1.36: a pod without a start time isn't told. Neither is one of which nothing runs any more,

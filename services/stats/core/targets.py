@@ -26,11 +26,7 @@ def targets_of(
     driver = cgroup_driver or (runtime.cgroup_driver if runtime is not None else "") or "cgroupfs"
     return Targets(
         pods=tuple(pod_target(report) for report in pods),
-        system=(
-            SystemTarget(
-                name="pods", cgroup=pods_cgroup(driver, cgroup_root), memory_limit=allocatable_memory
-            ),
-        ),
+        system=(SystemTarget(name="pods", cgroup=pods_cgroup(driver, cgroup_root), memory_limit=allocatable_memory),),
         images=image_target(runtime),
     )
 

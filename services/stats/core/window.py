@@ -39,9 +39,7 @@ def usage_nano_cores(window: tuple[CgroupSample, ...]) -> int | None:
             continue
         if earlier.usage.cpu_ns is None:
             return None
-        return nano_cores(
-            (earlier.monotonic_ns, earlier.usage.cpu_ns), (newest.monotonic_ns, window[-1].usage.cpu_ns)
-        )
+        return nano_cores((earlier.monotonic_ns, earlier.usage.cpu_ns), (newest.monotonic_ns, window[-1].usage.cpu_ns))
     return None
 
 

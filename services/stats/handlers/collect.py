@@ -172,9 +172,7 @@ class Collector:
             if indent:
                 found = pretty(self.summary(only_cpu_and_memory))
             else:
-                found = encode(
-                    build_summary(self.node(), self.pods(), only_cpu_and_memory=only_cpu_and_memory)
-                )
+                found = encode(build_summary(self.node(), self.pods(), only_cpu_and_memory=only_cpu_and_memory))
             self._encoded[key] = found
         return found
 
@@ -197,8 +195,7 @@ class Collector:
                 network=pod.network,
                 sandbox_runs=pod.sandbox_runs,
                 containers=tuple(
-                    ContainerHistory(target=target, window=tracked.window)
-                    for target, tracked in pod.containers.items()
+                    ContainerHistory(target=target, window=tracked.window) for target, tracked in pod.containers.items()
                 ),
             )
             for pod in self._pods.values()
@@ -221,9 +218,7 @@ class Collector:
         for gone in pod.containers.keys() - set(target.containers):
             pod.containers.pop(gone).drop()
         fresh = [container for container in target.containers if container not in pod.containers]
-        pod.containers = {
-            container: pod.containers.get(container) or _Tracked() for container in target.containers
-        }
+        pod.containers = {container: pod.containers.get(container) or _Tracked() for container in target.containers}
         if is_new:
             self._measure_pod(pod)
         if is_new or known.sandbox_pid != target.sandbox_pid or known.sandbox_id != target.sandbox_id:

@@ -69,5 +69,3 @@ class Watching:
                 await asyncio.wait_for(self._changed.wait(), delay)
             except TimeoutError:
                 continue
-
-

@@ -73,9 +73,7 @@ class FakeCgroup:
         if self._path not in self._tree.cpu_ns:
             self.close()
             return None
-        return CgroupUsage(
-            cpu_ns=self._tree.cpu_ns[self._path], memory=MemoryUsage(usage=10, working_set=9, rss=8)
-        )
+        return CgroupUsage(cpu_ns=self._tree.cpu_ns[self._path], memory=MemoryUsage(usage=10, working_set=9, rss=8))
 
     def close(self) -> None:
         self.is_closed = True
@@ -419,8 +417,7 @@ def test_without_a_root_counter_the_nodes_cpu_comes_from_proc(node: Node) -> Non
         (1, "/kubepods/burstable/pod5f3c2a7e-0b1d-4e8a-9c55-7d2f60a1b3c4", "/kubepods"),
         (
             2,
-            "/kubepods.slice/kubepods-burstable.slice"
-            "/kubepods-burstable-pod5f3c2a7e_0b1d_4e8a_9c55_7d2f60a1b3c4.slice",
+            "/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod5f3c2a7e_0b1d_4e8a_9c55_7d2f60a1b3c4.slice",
             "/kubepods.slice",
         ),
     ],

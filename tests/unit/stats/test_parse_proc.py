@@ -30,9 +30,7 @@ def test_the_nodes_own_plumbing_is_not_an_interface() -> None:
 
 def test_bytes_and_errors_come_from_their_columns() -> None:
     text = HEAD + "  eth0: 11 12 13 14 15 16 17 18 21 22 23 24 25 26 27 28\n"
-    assert parse_net_dev(text) == (
-        Interface(name="eth0", rx_bytes=11, rx_errors=13, tx_bytes=21, tx_errors=23),
-    )
+    assert parse_net_dev(text) == (Interface(name="eth0", rx_bytes=11, rx_errors=13, tx_bytes=21, tx_errors=23),)
 
 
 def test_a_number_may_touch_the_colon_and_a_name_may_hold_one() -> None:
@@ -69,13 +67,11 @@ def test_tasks_are_bounded_by_the_smaller_of_two_limits() -> None:
     assert parse_task_limits("32768\n", "192726\n", "0.00 0.02 0.00 1/305 4437\n") == TaskLimits(
         maximum=32_768, running=305
     )
-    assert parse_task_limits("4194304\n", "192726\n", "0 0 0 1/7 1\n") == TaskLimits(
-        maximum=192_726, running=7
-    )
+    assert parse_task_limits("4194304\n", "192726\n", "0 0 0 1/7 1\n") == TaskLimits(maximum=192_726, running=7)
     assert parse_task_limits("", "1", "") is None
 
 
 def test_used_is_capacity_without_free_and_available_leaves_out_roots_reserve() -> None:
-    assert parse_statvfs(
-        fragment_size=10, blocks=100, free=40, available=30, files=7, files_free=5
-    ) == FilesystemUsage(capacity=1000, available=300, used=600, inodes=7, inodes_free=5)
+    assert parse_statvfs(fragment_size=10, blocks=100, free=40, available=30, files=7, files_free=5) == FilesystemUsage(
+        capacity=1000, available=300, used=600, inodes=7, inodes_free=5
+    )

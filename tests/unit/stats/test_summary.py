@@ -98,9 +98,7 @@ def a_node(**changes: Any) -> NodeHistory:
         "images": filesystem,
         "tasks": TaskSample(at=AT, limits=TaskLimits(maximum=32_768, running=305)),
         "system": (
-            SystemHistory(
-                target=SystemTarget(name="pods", cgroup="/kubepods"), created_at=AT - 800, window=a_window()
-            ),
+            SystemHistory(target=SystemTarget(name="pods", cgroup="/kubepods"), created_at=AT - 800, window=a_window()),
         ),
     }
     return NodeHistory(**(fields | changes))

@@ -8,9 +8,7 @@ from services.stats.core.window import extend, usage_nano_cores
 
 
 def sample(seconds: float, cpu_ns: int | None) -> CgroupSample:
-    return CgroupSample(
-        at=1_000.0 + seconds, monotonic_ns=int(seconds * NANOSECONDS), usage=CgroupUsage(cpu_ns=cpu_ns)
-    )
+    return CgroupSample(at=1_000.0 + seconds, monotonic_ns=int(seconds * NANOSECONDS), usage=CgroupUsage(cpu_ns=cpu_ns))
 
 
 def test_samples_older_than_two_minutes_are_dropped() -> None:
