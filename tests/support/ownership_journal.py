@@ -126,7 +126,9 @@ def takeovers(found: Iterable[Handling], deaths: Mapping[str, int]) -> dict[str,
     took: defaultdict[str, list[int]] = defaultdict(list)
     for handling in sorted(found, key=lambda one: one.start):
         before = last.get(handling.uid)
-        if before is not None and before.worker != handling.worker and before.worker in deaths:
-            took[before.worker].append(max(0, handling.start - deaths[before.worker]) // 1_000_000)
+        if before is not None and before.worker != handling.worker:
+            since = handling.start - deaths.get(before.worker, FOR_EVER)
+            if since >= 0:  # else it was handed over in its lifetime
+                took[before.worker].append(since // 1_000_000)
         last[handling.uid] = handling
     return {worker: sorted(times) for worker, times in took.items()}

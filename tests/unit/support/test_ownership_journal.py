@@ -102,3 +102,8 @@ def test_a_takeover_is_counted_from_the_death() -> None:
         handling(30_000_000, 31_000_000, "w2", "u2"),
     ]
     assert takeovers(found, {"w1": 1_000_000}) == {"w1": [20, 79]}
+
+
+def test_a_pod_that_was_handed_over_before_the_death_is_no_takeover() -> None:
+    found = [handling(0, 10), handling(20, 30, "w2")]
+    assert takeovers(found, {"w1": 1_000_000}) == {}
