@@ -96,7 +96,11 @@ async def build(context: Context) -> Service:
     async def announce(slot: int) -> None:
         await bus.hint(SLOT_RELEASED, SlotReleased(worker=ownership.index or 0), str(slot))
 
-    ownership = Ownership(locks, on_gained=pods.gained, on_lost=pods.lost, announce=announce, monotonic=time.monotonic)
+    def gained(slots: frozenset[int]) -> None:
+        pods.gained(slots)
+        duties.gained(slots)
+
+    ownership = Ownership(locks, on_gained=gained, on_lost=pods.lost, announce=announce, monotonic=time.monotonic)
     permits, pulls = Permits(1), Permits(1)
     executor = Executor(
         outside.runtime,

@@ -61,6 +61,11 @@ class NodeDuties:
         self._sweep_in = 1
         bus.on_reconnect(self._reconnected)
 
+    def gained(self, slots: frozenset[int]) -> None:
+        """A new holder of slot 0 speaks at once: the node isn't ready before it has."""
+        if 0 in slots:
+            self._now_please.set()
+
     def _reconnected(self) -> None:
         self._sweep_in = 1
         self._now_please.set()
