@@ -142,10 +142,16 @@ async def run_chaos(chaos: Chaos, updates: int, faults: list[Callable[[], Awaita
     names = list(source.pods)
     pending = {updates * (n + 1) // (len(faults) + 1): fault for n, fault in enumerate(faults)}
     running_faults: list[asyncio.Task[None]] = []
+    in_turn = asyncio.Lock()
+
+    async def happen(fault: Callable[[], Awaitable[None]]) -> None:
+        async with in_turn:  # on a slow machine one may last until the next is due
+            await fault()
+
     start = time.monotonic()
     for number in range(updates):
         if (fault := pending.get(number)) is not None:
-            running_faults.append(asyncio.ensure_future(fault()))  # type: ignore[arg-type]
+            running_faults.append(asyncio.create_task(happen(fault)))
         await source.edit(rng.choice(names))
         await asyncio.sleep(max(0.0, (number + 1) / UPDATES_PER_SECOND - (time.monotonic() - start)) and 0.001)
     await asyncio.gather(*running_faults)
