@@ -32,6 +32,13 @@ async def build(context: Context) -> Service:
     )
     watch = BucketWatch(bus, STATUS, node.on_list, node.on_change)
 
+    def reconnected() -> None:
+        """The bus tells of its own end only so."""
+        message = "The bus was lost and is back: nats-server was restarted, or the connection broke"
+        own_events.tell("Warning", "BusReconnected", message, node_object(settings.node_name))
+
+    bus.on_reconnect(reconnected)
+
     async def recover() -> None:
         node.recover()
         if context.restart_reason:

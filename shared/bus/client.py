@@ -319,7 +319,7 @@ async def connect(credentials: Credentials, *, node: str, service: str, name: st
 
     async def failed(error: Exception) -> None:
         # permission errors and slow consumers only show here
-        level = logging.DEBUG if isinstance(error, OSError) else logging.ERROR
+        level = logging.DEBUG if isinstance(error, OSError | nats.errors.UnexpectedEOF) else logging.ERROR
         log.log(level, "bus error=%s kind=%s", error, type(error).__name__)
 
     client = Client()
