@@ -66,7 +66,7 @@ async def test_a_wiped_store_gets_the_node_back(
     nats_server.start()
     await eventually_async(lambda: callers.node_versions and callers.is_ready(), within=15)
     assert callers.condition("Ready")["lastTransitionTime"] == before
-    assert await callers.node_events() == [*FIRST, "NodeReady"]
+    assert await callers.node_events() == [*FIRST, "NodeReady", "BusReconnected"]
 
 
 async def test_kill_9_of_status_flips_nothing(
