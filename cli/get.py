@@ -82,10 +82,9 @@ def _print_objects(objects: Sequence[dict[str, Any]], arguments: argparse.Namesp
     if arguments.output == "json":
         print(json.dumps(shown, indent=4, sort_keys=True, ensure_ascii=False))
         return
-    import yaml
+    from cli.yaml_text import to_yaml
 
-    dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
-    sys.stdout.write(yaml.dump(shown, Dumper=dumper, sort_keys=True, allow_unicode=True, width=1 << 20))
+    sys.stdout.write(to_yaml(shown))
 
 
 def list_pods(client: Client) -> list[dict[str, Any]]:

@@ -32,6 +32,9 @@ from shared.runtime.settings import DEFAULT_SANDBOX_IMAGE, Settings, SettingsErr
 _BUS_PORT_SECONDS = 6.0
 """So long the bus's port may still be held by a nats-server whose supervisor was killed."""
 
+_LOADED_LATER = ("docker", "cli.node_processes")
+"""What services import only in their adapters: here it's there once for all workers (10 MiB each)."""
+
 LoadBuilds = Callable[[], Mapping[ServiceName, Build]]
 
 
@@ -98,7 +101,10 @@ def start(settings: Settings, builds: LoadBuilds, *, is_detached: bool, prefligh
 def load_builds() -> Mapping[ServiceName, Build]:
     """Import every service: once, in the parent, so that they share its memory. Raises ImportError."""
     found = [name for name in SERVICES if importlib.util.find_spec(f"services.{name}.app") is not None]
-    return {name: importlib.import_module(f"services.{name}.app").build for name in found}
+    builds = {name: importlib.import_module(f"services.{name}.app").build for name in found}
+    for module in _LOADED_LATER:
+        importlib.import_module(module)
+    return builds
 
 
 def _tell_running(other: Running) -> int:

@@ -1,0 +1,159 @@
+"""`podbus describe pod` in kubectl's form."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from cli.describe_text import pod_text
+
+NOW = 1764547200.0
+
+POD = {
+    "metadata": {
+        "name": "web-n1",
+        "namespace": "default",
+        "labels": {"b": "2", "a": "1"},
+        "annotations": {"note": "two\nlines", "kubernetes.io/config.source": "file"},
+    },
+    "spec": {
+        "nodeName": "n1",
+        "containers": [
+            {
+                "name": "httpd",
+                "image": "busybox:1.36",
+                "command": ["sh", "-c", "one\ntwo"],
+                "ports": [{"containerPort": 80}, {"containerPort": 81, "protocol": "UDP", "name": "u"}],
+                "resources": {"limits": {"memory": "32Mi"}, "requests": {"memory": "8Mi", "cpu": "10m"}},
+                "env": [{"name": "A", "value": "x"}],
+            }
+        ],
+        "tolerations": [{"effect": "NoExecute", "operator": "Exists"}],
+    },
+    "status": {
+        "phase": "Running",
+        "hostIP": "10.0.0.1",
+        "podIP": "172.17.0.2",
+        "podIPs": [{"ip": "172.17.0.2"}],
+        "startTime": "2025-11-30T23:59:00Z",
+        "qosClass": "Burstable",
+        "conditions": [{"type": "Ready", "status": "True"}],
+        "containerStatuses": [
+            {
+                "name": "httpd",
+                "containerID": "docker://abc",
+                "imageID": "docker://sha256:def",
+                "ready": True,
+                "restartCount": 1,
+                "state": {"running": {"startedAt": "2025-11-30T23:59:30Z"}},
+                "lastState": {
+                    "terminated": {
+                        "exitCode": 137,
+                        "reason": "OOMKilled",
+                        "startedAt": "2025-11-30T23:59:01Z",
+                        "finishedAt": "2025-11-30T23:59:20Z",
+                    }
+                },
+            }
+        ],
+    },
+}
+EVENTS = [
+    {
+        "type": "Normal",
+        "reason": "Started",
+        "message": "Started container httpd",
+        "component": "podworker",
+        "count": 2,
+        "firstSeen": NOW - 60,
+        "lastSeen": NOW - 30,
+    },
+    {
+        "type": "Warning",
+        "reason": "OOM",
+        "message": "a\nb",
+        "component": "podworker",
+        "count": 1,
+        "firstSeen": NOW - 40,
+        "lastSeen": NOW - 40,
+    },
+]
+EXPECTED = """\
+Name:         web-n1
+Namespace:    default
+Node:         n1/10.0.0.1
+Start Time:   Sun, 30 Nov 2025 23:59:00 +0000
+Labels:       a=1
+              b=2
+Annotations:  kubernetes.io/config.source: file
+              note:
+                two
+                lines
+Status:       Running
+IP:           172.17.0.2
+IPs:
+  IP:  172.17.0.2
+Containers:
+  httpd:
+    Container ID:  docker://abc
+    Image:         busybox:1.36
+    Image ID:      docker://sha256:def
+    Ports:         80/TCP, 81/UDP (u)
+    Host Ports:    0/TCP, 0/UDP (u)
+    Command:
+      sh
+      -c
+      one
+      two
+    State:          Running
+      Started:      Sun, 30 Nov 2025 23:59:30 +0000
+    Last State:     Terminated
+      Reason:       OOMKilled
+      Exit Code:    137
+      Started:      Sun, 30 Nov 2025 23:59:01 +0000
+      Finished:     Sun, 30 Nov 2025 23:59:20 +0000
+    Ready:          True
+    Restart Count:  1
+    Limits:
+      memory:  32Mi
+    Requests:
+      cpu:     10m
+      memory:  8Mi
+    Environment:
+      A:     x
+    Mounts:  <none>
+Conditions:
+  Type           Status
+  Ready          True\x20
+Volumes:         <none>
+QoS Class:       Burstable
+Node-Selectors:  <none>
+Tolerations:     :NoExecute op=Exists
+Events:
+  Type     Reason   Age                From       Message
+  ----     ------   ----               ----       -------
+  Warning  OOM      40s                podworker  a b
+  Normal   Started  30s (x2 over 60s)  podworker  Started container httpd
+"""
+
+
+@pytest.fixture(autouse=True)
+def _utc(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TZ", "UTC")
+    time.tzset()
+
+
+def test_a_pod_is_described_as_kubectl_does() -> None:
+    assert pod_text(POD, EVENTS, NOW) == EXPECTED
+
+
+def test_a_pod_without_events_says_none_and_unreachable_ones_unknown() -> None:
+    assert pod_text(POD, [], NOW).rstrip().endswith("<none>")
+    assert pod_text(POD, None, NOW).rstrip().endswith("<unknown>")
+
+
+def test_a_waiting_container_tells_its_message() -> None:
+    state = {"waiting": {"reason": "ContainerCreating", "message": 'Pulling image "x": 45 % (12/27 MiB)'}}
+    pod = {**POD, "status": {"phase": "Pending", "containerStatuses": [{"name": "httpd", "state": state}]}}
+    assert 'Message:      Pulling image "x": 45 % (12/27 MiB)' in pod_text(pod, [], NOW)
