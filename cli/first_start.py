@@ -77,7 +77,7 @@ def first_start(
         for user, password in server.passwords.items():
             document = {"url": server.url, "user": user, "password": password}
             write_private(paths.bus_credentials(user), json.dumps(document))
-    _ensure_keys(settings)
+    ensure_keys(settings)
     return server
 
 
@@ -134,7 +134,8 @@ def _write_readable(path: Path, text: str) -> None:
     scratch.replace(path)
 
 
-def _ensure_keys(settings: Settings) -> None:
+def ensure_keys(settings: Settings) -> None:
+    """Certificates, tokens and the admin's kubeconfig. Raises OSError or ValueError."""
     from cli.pki import ensure_pki
 
     own = settings.config.tls_cert_file

@@ -29,6 +29,7 @@ START_TRIES = 3
 """So often may a process end before it was ever ready."""
 HEALTHY_SECONDS = 60.0
 """After so long the next restart waits the shortest time again."""
+CHORE_SECONDS = 86400.0
 FIRST_DELAY = 0.2
 MOST_DELAY = 10.0
 _POLL_SECONDS = 0.05
@@ -86,9 +87,12 @@ class Supervisor:
         stopping: Callable[[], None] = lambda: None,
         start_seconds: float = START_SECONDS,
         in_child: Callable[[], None] = lambda: None,
+        chore: Callable[[], int] | None = None,
+        chore_seconds: float = CHORE_SECONDS,
     ) -> None:
         """`say`: lines for people. `echo`: gets every log line too. `all_ready`: called once. `in_child`: lets go, in
-        each child, of what only this process may hold."""
+        each child, of what only this process may hold. `chore`: run every `chore_seconds` in a short process of its
+        own."""
         self._processes = [_Process(p, RotatingFile(logs / f"{p.name}.log")) for p in programs]
         self._say = say
         self._echo = echo
@@ -96,6 +100,8 @@ class Supervisor:
         self._stopping = stopping
         self._start_seconds = start_seconds
         self._in_child = in_child
+        self._chore = chore
+        self._chore_seconds = chore_seconds
         self._selector = selectors.DefaultSelector()
         self._asked = 0
         self._announced = False
@@ -113,6 +119,7 @@ class Supervisor:
         signal.set_wakeup_fd(wake_write, warn_on_full_buffer=False)
         self._selector.register(wake_read, selectors.EVENT_READ, self._drain_wake)
         self._began = time.monotonic()
+        self._chore_at = self._began + self._chore_seconds
         try:
             while not self._step():
                 pass
@@ -139,6 +146,7 @@ class Supervisor:
             self._start_due(now)
             self._ask_answers()
             self._look_at_start(now)
+            self._do_chore(now)
         if self._asked and self._stage is None:
             self._begin_stop()
         if self._stage is not None:
@@ -156,6 +164,8 @@ class Supervisor:
             times += [p.start_at - now for p in self._processes if p.start_at is not None]
             if any(p.pid and not p.is_ready and p.program.answers for p in self._processes):
                 times.append(_POLL_SECONDS)
+            if self._chore is not None:
+                times.append(self._chore_at - now)
             if not self._announced:
                 times.append(self._began + self._start_seconds - now)
         return max(0.0, min(times)) if times else None
@@ -250,6 +260,16 @@ class Supervisor:
         for line in last_lines(process.log.path, 15):
             self._say(f"  {line}")
         self._begin_stop()
+
+    def _do_chore(self, now: float) -> None:
+        if self._chore is None or now < self._chore_at:
+            return
+        self._chore_at = now + self._chore_seconds
+        ours = [fd for p in self._processes for fd in (p.output, p.ready) if fd is not None]
+        try:
+            fork(self._chore, output=None, close=[*self._wake, self._selector.fileno(), *ours])
+        except OSError as error:
+            self._say(f"the daily chore can't be started: {error}")
 
     # -- children that end ------------------------------------------------------------------------------------
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import gc
 import importlib
-import importlib.util
 import os
 import socket
 import sys
@@ -100,8 +99,7 @@ def start(settings: Settings, builds: LoadBuilds, *, is_detached: bool, prefligh
 
 def load_builds() -> Mapping[ServiceName, Build]:
     """Import every service: once, in the parent, so that they share its memory. Raises ImportError."""
-    found = [name for name in SERVICES if importlib.util.find_spec(f"services.{name}.app") is not None]
-    builds = {name: importlib.import_module(f"services.{name}.app").build for name in found}
+    builds = {name: importlib.import_module(f"services.{name}.app").build for name in SERVICES}
     for module in _LOADED_LATER:
         importlib.import_module(module)
     return builds
@@ -199,6 +197,7 @@ def _run(
         all_ready=all_ready,
         stopping=stopping,
         in_child=let_go,
+        chore=lambda: renew_keys(settings),
     )
     code = supervisor.run()
     console.say("podbus has ended" if code == 0 else f"podbus has ended with exit code {code}")
@@ -220,6 +219,18 @@ def set_up_node(settings: Settings) -> int:
         db_upgrade(settings.data)
     except (OSError, ValueError, DatabaseUnusable) as error:
         sys.stderr.write(f"{error}\n")
+        return EXIT_FAILED
+    return 0
+
+
+def renew_keys(settings: Settings) -> int:
+    """Once a day, so that a node that stays up has no certificate that ends: api reads new ones by itself."""
+    from cli.first_start import ensure_keys
+
+    try:
+        ensure_keys(settings)
+    except (OSError, ValueError) as error:
+        sys.stderr.write(f"podbus: keys not renewed: {error}\n")
         return EXIT_FAILED
     return 0
 

@@ -1,8 +1,8 @@
 """What each service may say and hear on the bus, derived from the registry. Pure: the node's set-up renders it.
 
-Written for the calls that shared.bus makes. A service that isn't an entry's owner or consumer is refused by the server,
-whatever its code does. Key-value buckets are streams: reading one means making a consumer of it, which can't be narrowed
-to a family of keys; writing is narrowed to the families that the service owns.
+Written for the calls that shared.bus makes. A service that isn't an entry's owner or consumer is refused by the
+server, whatever its code does. Key-value buckets are streams: reading one means making a consumer of it, which
+can't be narrowed to a family of keys; writing is narrowed to the families that the service owns.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """`run(build)`: the only process skeleton. Whoever knows one service knows five.
 
-settings -> logging -> lock -> bus -> build -> recover -> subscribe -> READY -> wait -> stop intake -> drain -> exit code
+settings -> logging -> lock -> bus -> build -> recover -> subscribe -> READY -> wait -> stop intake -> drain
+-> exit code
 """
 
 from __future__ import annotations

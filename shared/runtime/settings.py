@@ -36,7 +36,8 @@ class Settings:
     """PODBUS_MANIFESTS, else staticPodPath: directory (or one file) of manifests; None = no file source.
     Default /etc/podbus/manifests."""
     node_name: str = "localhost"
-    """PODBUS_NODE_NAME or --hostname-override; fixed at first start in <data>/node. Default: the host's name, lower case."""
+    """PODBUS_NODE_NAME or --hostname-override; fixed at first start in <data>/node. Default: the host's
+    name, lower case."""
     port: int = 10250
     """PODBUS_PORT, else the configuration's port: the HTTPS API's TCP port."""
     strict: bool = False

@@ -1,7 +1,7 @@
 """A node of fake services under the real supervisor, on a real nats-server: `python -m ... DATA MODE`.
 
-Each service appends what happens to `DATA/trace`. Modes: front, detach; with `+NAME` that service never gets ready, with
-`-NAME` it doesn't end by itself.
+Each service appends what happens to `DATA/trace`. Modes: front, detach; with `+NAME` that service never gets ready,
+with `-NAME` it doesn't end by itself.
 """
 
 from __future__ import annotations

@@ -217,3 +217,37 @@ def test_what_holds_secrets_may_be_read_by_the_owner_only(node: Node) -> None:
     assert len(secret) >= 16
     for path in secret:
         assert path.stat().st_mode & 0o777 == 0o600, path
+
+
+CHORE = """
+import os, signal, sys, time
+from pathlib import Path
+from cli.supervisor import Program, Supervisor
+
+directory = Path(sys.argv[1])
+
+def body(ready_fd, reason):
+    os.write(ready_fd, b"ready")
+    time.sleep(60)
+    return 0
+
+def chore():
+    with (directory / "done").open("a") as file:
+        file.write("x")
+    return 0
+
+program = Program(name="p", body=body, stage=0, stop_seconds=2)
+supervisor = Supervisor([program], logs=directory, say=print, chore=chore, chore_seconds=0.2)
+sys.exit(supervisor.run())
+"""
+
+
+def test_the_chore_is_done_again_and_again_beside_the_services(tmp_path: Path) -> None:
+    process = subprocess.Popen([sys.executable, "-c", CHORE, str(tmp_path)], cwd=ROOT)
+    try:
+        eventually(lambda: len((tmp_path / "done").read_text()) >= 3, within=10)
+        children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
+        eventually(lambda: len(children.read_text().split()) == 1, within=5)
+    finally:
+        process.terminate()
+        process.wait(10)

@@ -29,9 +29,7 @@ class PermittedServer(NatsServer):
     """Runs the configuration that the set-up writes."""
 
     def start(self) -> None:
-        text = render(
-            host="127.0.0.1", port=self.port, node=NODE, store=self.directory / "store", passwords=PASSWORDS
-        )
+        text = render(host="127.0.0.1", port=self.port, node=NODE, store=self.directory / "store", passwords=PASSWORDS)
         path = self.directory / "nats.conf"
         path.write_text(text)
         log = (self.directory / "nats.log").open("ab")
@@ -54,9 +52,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PermittedServer
 
 @asynccontextmanager
 async def buses(server: PermittedServer) -> AsyncIterator[dict[ServiceName, Bus]]:
-    made = {
-        name: await connect(server.credentials(name), node=NODE, service=name, name=name) for name in SERVICES
-    }
+    made = {name: await connect(server.credentials(name), node=NODE, service=name, name=name) for name in SERVICES}
     for name, bus in made.items():
         bus._js._timeout = 0.5
         assert bus.service == name

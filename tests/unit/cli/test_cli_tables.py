@@ -57,7 +57,10 @@ def test_a_containers_reason_stands_for_the_pod(state: dict[str, Any], text: str
 
 def test_the_first_containers_reason_wins() -> None:
     pod = a_pod(
-        [container("a", {"waiting": {"reason": "ImagePullBackOff"}}), container("b", {"terminated": {"reason": "Error"}})]
+        [
+            container("a", {"waiting": {"reason": "ImagePullBackOff"}}),
+            container("b", {"terminated": {"reason": "Error"}}),
+        ]
     )
     assert pod_status(pod) == "ImagePullBackOff"
 
