@@ -1,8 +1,8 @@
 """One owner per pod, whatever dies: the real worker processes on the model engine, with a real nats-server.
 
 Updates pour in while workers and the server are killed, ended and stopped, and the server's store is wiped. At the
-end: no pod was ever handled by two workers at once or ran twice, none went back to an older version, and each is at
-its last.
+end: no pod was ever handled by two workers at once or ran twice, none went back to an older version or was restarted
+for nothing, and each is at its last.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.engine_process import EngineProcess
-from tests.support.engine_record import backwards, doubles, running, runs
+from tests.support.engine_record import backwards, doubles, repeats, running, runs
 from tests.support.eventually import eventually_async
 from tests.support.nats_server import NatsServer
 from tests.support.ownership_journal import Entry, handlings, missing, overlaps, parse, reversals, takeovers
@@ -136,7 +136,9 @@ async def run_chaos(chaos: Chaos, updates: int, faults: list[Callable[[], Awaita
         await chaos.add_worker()
 
     def all_shown() -> bool:
-        return not behind(source, shown)
+        wrong = behind(source, shown)
+        assert not wrong, f"{len(wrong)} pods, such as {list(wrong.items())[:3]}"
+        return True
 
     await eventually_async(all_shown, within=60, every=0.2)
     names = list(source.pods)
@@ -182,6 +184,7 @@ def judge(chaos: Chaos, source: PlayedSource) -> None:
     ran = runs(chaos.engine.record())
     assert doubles(ran) == []
     assert backwards(ran) == []
+    assert repeats(ran) == [], "restarted without an edit"
     assert missing({f"default/{name}": v for name, v in source.versions.items()}, running(ran)) == {}
     with sqlite3.connect(f"file:{chaos.data / 'pods.db'}?mode=ro", uri=True) as database:
         rows = {uid for (uid,) in database.execute("SELECT uid FROM pods")}

@@ -49,6 +49,17 @@ def backwards(found: Iterable[Run]) -> list[tuple[Run, Run]]:
     return [(a, b) for a, b in _neighbours(found) if b.version < a.version]
 
 
+def repeats(found: Iterable[Run]) -> list[Run]:
+    """Containers of a version that had run already: restarted, though nobody edited them and none ends by itself."""
+    seen: set[tuple[str, int]] = set()
+    again = []
+    for run in found:
+        if (run.uid, run.version) in seen:
+            again.append(run)
+        seen.add((run.uid, run.version))
+    return again
+
+
 def running(found: Iterable[Run]) -> dict[str, int]:
     """Pod -> the version that runs at the end."""
     return {run.pod: run.version for run in found if run.end == FOR_EVER}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.support.engine_record import Run, backwards, doubles, running, runs
+from tests.support.engine_record import Run, backwards, doubles, repeats, running, runs
 from tests.support.ownership_journal import FOR_EVER
 
 
@@ -35,3 +35,8 @@ def test_an_older_version_after_a_newer_one_is_backwards() -> None:
 
 def test_the_same_version_again_is_not_backwards() -> None:
     assert backwards(runs("1 + default/a u1 c1 2\n4 - default/a u1 c1 2\n5 + default/a u1 c2 2\n")) == []
+
+
+def test_a_version_that_runs_again_is_a_repeat() -> None:
+    found = runs("1 + default/a u1 c1 1\n4 - default/a u1 c1 1\n5 + default/a u1 c2 1\n6 + default/b u2 c3 1\n")
+    assert [run.container for run in repeats(found)] == ["c2"]
