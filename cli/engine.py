@@ -52,7 +52,8 @@ class Engine:
             answer = link.getresponse()
             body = answer.read()
         except (OSError, http.client.HTTPException) as error:
-            raise EngineError(f"{self.address}: {error or type(error).__name__}") from error
+            reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
+            raise EngineError(f"{self.address}: {str(reason).lower()}") from error
         finally:
             link.close()
         if answer.status >= 400:

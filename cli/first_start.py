@@ -20,6 +20,7 @@ from shared.runtime.filelock import FileLock
 from shared.runtime.paths import DataPaths
 from shared.runtime.settings import Settings
 
+_PORTS = range(20000, 30000)
 _DATA_MODE = 0o750
 """As the kubelet's root directory."""
 
@@ -122,9 +123,15 @@ def _bus_server(paths: DataPaths, host: str, move: bool) -> BusServer:
 
 
 def _free_port(host: str) -> int:
-    with socket.socket() as probe:
-        probe.bind((host, 0))
-        return int(probe.getsockname()[1])
+    """Below the ports that the kernel gives to outgoing connections: one of those could hold it at the next start."""
+    for _ in range(200):
+        with socket.socket() as probe:
+            try:
+                probe.bind((host, secrets.choice(_PORTS)))
+            except OSError:
+                continue
+            return int(probe.getsockname()[1])
+    raise OSError(f"no free port for the bus from {_PORTS.start} to {_PORTS.stop - 1} on {host}")
 
 
 def _write_readable(path: Path, text: str) -> None:

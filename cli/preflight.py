@@ -68,7 +68,10 @@ def _engine(address: str, sandbox_image: str) -> Iterator[str]:
             )
             yield f"sandbox image: {sandbox_image} is not on the engine; {remedy}"
     except EngineError as error:
-        yield f"Docker Engine: {error}; start it (systemctl start docker), or name its socket in DOCKER_HOST"
+        remedy = "start it (systemctl start docker), or name its socket in DOCKER_HOST"
+        if isinstance(error.__cause__, PermissionError):
+            remedy = "use sudo"
+        yield f"Docker Engine: {error}; {remedy}"
 
 
 def _nats_server() -> Iterator[str]:

@@ -68,10 +68,10 @@ def token(arguments: argparse.Namespace) -> int:
     paths = DataPaths(Path(arguments.data))
     role = arguments.role or "admin"
     user = arguments.user or (ADMIN_USER if role == "admin" else f"podbus-{role}")
-    if not paths.pki.is_dir():
-        sys.stderr.write(f"podbus: {paths.pki} is missing: `podbus up` or `podbus init` makes it\n")
-        return 1
     try:
+        if not paths.pki.is_dir():
+            sys.stderr.write(f"podbus: {paths.pki} is missing: `podbus up` or `podbus init` makes it\n")
+            return 1
         print(token_for(paths, user, role))
     except PermissionError:
         sys.stderr.write(f"podbus: {paths.pki} may be read by root only\n")

@@ -104,7 +104,13 @@ def _node_name(data: Path, asked: str, problems: list[str]) -> str:
     """The name fixed at first start wins; another one that is asked for later is refused, not ignored."""
     asked = asked.strip().lower()
     kept_path = DataPaths(data).node_file
-    kept = kept_path.read_text().strip() if kept_path.is_file() else ""
+    try:
+        kept = kept_path.read_text().strip()
+    except (FileNotFoundError, NotADirectoryError):
+        kept = ""
+    except OSError as error:
+        problems.append(f"PODBUS_DATA: {kept_path}: {(error.strerror or str(error)).lower()}")
+        kept = ""
     name = kept or asked or socket.gethostname().strip().lower()
     if kept and asked and kept != asked:
         problems.append(
