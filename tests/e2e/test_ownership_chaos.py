@@ -18,6 +18,8 @@ from pathlib import Path
 
 import pytest
 
+from services.podworker.core.placement import owner
+from shared.kube.ids import slot_of
 from tests.support.engine_process import EngineProcess
 from tests.support.engine_record import backwards, doubles, repeats, running, runs
 from tests.support.eventually import eventually_async
@@ -46,7 +48,6 @@ class Chaos:
         self.workers: list[ServiceProcess] = []
         self.journals: list[Path] = []
         self.deaths: dict[str, int] = {}
-        self.told: list[str] = []
 
     async def add_worker(self) -> ServiceProcess:
         journal = self.directory / f"journal-{len(self.journals)}"
@@ -200,6 +201,40 @@ def report(chaos: Chaos, source: PlayedSource, took: float) -> str:
         f"{source.updates} updates in {took:.0f} s, {len(handled)} looks, {containers} containers,"
         f" takeovers first/median/last: {', '.join(middle)}"
     )
+
+
+async def test_a_killed_workers_pods_move_and_no_others(chaos: Chaos) -> None:
+    """Four workers, forty pods."""
+    source_bus, status_bus = await bus_of(chaos.server, "source"), await bus_of(chaos.server, "status")
+    source, shown = PlayedSource(source_bus, random.Random(1)), ShownPods(status_bus)
+    await shown.listed()
+    for _ in range(4):
+        await chaos.add_worker()
+    for number in range(40):
+        await source.add(f"pod-{number}")
+
+    def owners(workers: int) -> dict[str, int] | None:
+        """By UID, once as many own pods as are alive and each is where placement puts it."""
+        found = {uid: report.owner for uid, report in shown.reports.items() if report.status.phase == "Running"}
+        present = set(found.values())
+        assert len(found) == 40 and len(present) == workers, found
+        for uid, worker in found.items():
+            assert worker == owner(slot_of("default", source.name_of[uid].partition("/")[2]), present), uid
+        return found
+
+    before = await eventually_async(lambda: owners(4), within=30, every=0.2)
+    entries = chaos.entries()
+    dead = chaos.workers.pop(0)
+    pid = str(dead.pid)
+    await asyncio.to_thread(dead.kill)
+    after = await eventually_async(lambda: owners(3), within=15, every=0.2)
+    (lost,) = set(before.values()) - set(after.values())
+    assert {uid for uid in before if before[uid] != after[uid]} == {uid for uid in before if before[uid] == lost}
+    assert {e.uid for e in entries if e.worker == pid} >= {uid for uid in before if before[uid] == lost}
+    assert len(runs(chaos.engine.record())) == 40, "a container was restarted"
+    shown.close()
+    for bus in (source_bus, status_bus):
+        await bus.drain()
 
 
 @pytest.mark.timeout(240)
