@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from shared.kube.duration import format_seconds
@@ -67,14 +66,6 @@ class KubeletConfig:
     cluster_dns: tuple[str, ...] = ()
     cluster_domain: str = ""
     resolv_conf: str = "/etc/resolv.conf"
-
-
-def load_config(path: Path) -> tuple[KubeletConfig, list[str], list[str]]:
-    """Read the file, YAML or JSON: (config, errors, warnings). Each text names file, line and key; every one
-    is told at once. With errors the config is the default one. Never raises."""
-    from shared.runtime.config_reader import read_config  # PyYAML only where a file is read
-
-    return read_config(path)
 
 
 def config_document(config: KubeletConfig) -> dict[str, Any]:

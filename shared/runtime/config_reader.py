@@ -50,8 +50,9 @@ class _Wrong(Exception):
 Reader = Callable[[Any], Any]
 
 
-def read_config(path: Path) -> tuple[KubeletConfig, list[str], list[str]]:
-    """As shared.runtime.config.load_config."""
+def load_config(path: Path) -> tuple[KubeletConfig, list[str], list[str]]:
+    """Read the file, YAML or JSON: (config, errors, warnings). Each text names file, line and key; every one
+    is told at once. With errors the config is the default one. Never raises."""
     try:
         document, lines = _parse(path.read_bytes())
     except OSError as error:

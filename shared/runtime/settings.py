@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from shared.kube.validation_names import dns_subdomain_errors
-from shared.runtime.config import KubeletConfig, load_config
+from shared.runtime.config import KubeletConfig
 from shared.runtime.paths import DataPaths
 
 DEFAULT_DATA = "/var/lib/podbus"
@@ -73,6 +73,8 @@ def load_settings(environment: Mapping[str, str] | None = None) -> Settings:
     config = KubeletConfig()
     warnings: list[str] = []
     if path := env.get("PODBUS_CONFIG"):
+        from shared.runtime.config_reader import load_config  # PyYAML only where a file is read
+
         config, errors, warnings = load_config(Path(path))
         problems += errors
     data = Path(env.get("PODBUS_DATA") or DEFAULT_DATA)

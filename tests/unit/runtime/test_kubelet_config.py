@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from shared.runtime.config import UNBOUNDED_PULLS, KubeletConfig, config_document, load_config
+from shared.runtime.config import UNBOUNDED_PULLS, KubeletConfig, config_document
+from shared.runtime.config_reader import load_config
 
 HEAD = "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n"
 
