@@ -14,6 +14,7 @@ from tests.component.podworker.worker_on_model import ENGINE, Desired, Worker, p
 from tests.support.eventually import eventually_async
 from tests.support.model_runtime import ModelRuntime
 from tests.support.nats_server import NatsServer
+from tests.support.played_source import ShownPods
 
 pytestmark = pytest.mark.nats
 
@@ -39,9 +40,10 @@ async def desired(nats_server: NatsServer) -> AsyncIterator[Desired]:
     await bus.ensure_buckets()
     made = Desired(bus)
     await made.mark()
-    watching = await made.watch()
+    made.shown = ShownPods(bus)
+    await made.shown.listed()
     yield made
-    watching.cancel()
+    made.shown.close()
     await bus.drain()
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -12,9 +11,9 @@ import msgspec
 import pytest
 
 from services.podworker.app import build
-from shared.bus import BucketWatch, Bus, BusUnavailable, connect
+from shared.bus import Bus, BusUnavailable, connect
 from shared.contracts.pods import PodDesired, SourceMarker
-from shared.contracts.registry import POD_DESIRED, POD_REPORT, SOURCE_MARKER, STATUS
+from shared.contracts.registry import POD_DESIRED, SOURCE_MARKER
 from shared.contracts.status import PodReport
 from shared.runtime.clock import SystemClock
 from shared.runtime.service import Context, Service
@@ -22,6 +21,7 @@ from shared.runtime.settings import Settings
 from shared.runtime.tasks import GuardedTasks
 from tests.support.model_runtime import ModelRuntime
 from tests.support.nats_server import NatsServer
+from tests.support.played_source import ShownPods
 
 ENGINE: list[ModelRuntime] = []
 """The engine that the next worker finds (PODBUS_TEST_RUNTIME)."""
@@ -51,8 +51,13 @@ class Desired:
     bus: Bus
     gen: int = 0
     pods: dict[str, PodDesired] = field(default_factory=dict)
-    reports: dict[str, PodReport] = field(default_factory=dict)
-    """What the workers say, followed as status and api do."""
+    shown: ShownPods | None = None
+
+    @property
+    def reports(self) -> dict[str, PodReport]:
+        """What the workers say, followed as status and api do."""
+        assert self.shown is not None
+        return self.shown.reports
 
     async def put(self, name: str, uid: str, body: bytes | None = None, *, seen: float = 1.0) -> None:
         self.gen += 1
@@ -90,26 +95,6 @@ class Desired:
                 return await self.mark()
             except BusUnavailable:
                 await asyncio.sleep(0.1)
-
-    async def watch(self) -> asyncio.Task[None]:
-        """Follow the status bucket into `reports`."""
-        watch = BucketWatch(self.bus, STATUS, self._list, self._change)
-        task = asyncio.create_task(watch.run())
-        await watch.listed.wait()
-        return task
-
-    def _list(self, entries: Mapping[str, bytes]) -> None:
-        self.reports = {}
-        for key, value in entries.items():
-            self._change(key, value)
-
-    def _change(self, key: str, value: bytes | None) -> None:
-        if (uid := POD_REPORT.id_of(key)) is None:
-            return
-        if value is None:
-            self.reports.pop(uid, None)
-        else:
-            self.reports[uid] = msgspec.json.decode(value, type=PodReport)
 
 
 @dataclass
