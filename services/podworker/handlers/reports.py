@@ -21,6 +21,8 @@ from shared.runtime.clock import Clock
 log = logging.getLogger("podbus.podworker.reports")
 
 PROGRESS_SECONDS = 1.0
+SETTLED_SECONDS = 10.0
+"""After this long every worker's connection is back, and its buffer written."""
 _RETRY_SECONDS = 0.5
 
 
@@ -38,7 +40,7 @@ class Reports:
         self._clean = asyncio.Event()
         self._clean.set()
         self._progress_at: dict[str, float] = {}
-        bus.on_reconnect(self.again)
+        bus.on_reconnect(self._reconnected)
 
     def publish(self, memory: PodMemory, runtime: RuntimePod, record: PodRecord, *, with_body: bool) -> None:
         """Only when something but the time differs from what was published last."""
@@ -69,8 +71,14 @@ class Reports:
         self._dirty.pop(uid, None)
         self._progress_at.pop(uid, None)
 
+    def _reconnected(self) -> None:
+        """The store may be new. And once more a little later: what a former owner of a pod had in its buffer when the
+        bus went could land behind the first."""
+        self.again()
+        asyncio.get_running_loop().call_later(SETTLED_SECONDS, self.again)
+
     def again(self) -> None:
-        """The store may be new: put everything again."""
+        """Put everything again."""
         for uid in self._latest:
             self._mark(uid)
 
