@@ -1,0 +1,84 @@
+"""A small HTTP/1.1 client that costs little: keep-alive, Content-Length bodies only."""
+
+from __future__ import annotations
+
+import socket
+import ssl
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from multiprocessing import get_context
+
+
+class KeepAlive:
+    """One connection; `context` None = plain."""
+
+    def __init__(self, address: tuple[str, int], context: ssl.SSLContext | None, headers: Mapping[str, str]) -> None:
+        link = socket.create_connection(address, timeout=30)
+        link.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._socket = link if context is None else context.wrap_socket(link, server_hostname=address[0])
+        self._headers = "".join(f"{key}: {value}\r\n" for key, value in headers.items())
+        self._host = f"{address[0]}:{address[1]}"
+
+    def get(self, path: str) -> tuple[int, bytes]:
+        """(status, body). Raises OSError."""
+        self._socket.sendall(f"GET {path} HTTP/1.1\r\nHost: {self._host}\r\n{self._headers}\r\n".encode())
+        data = bytearray()
+        while (end := data.find(b"\r\n\r\n")) < 0:
+            data += self._received()
+        head = bytes(data[:end]).lower()
+        _, found, after = head.partition(b"content-length:")
+        if not found:
+            raise OSError(f"GET {path}: an answer without a length")
+        whole = end + 4 + int(after.split(b"\r\n", 1)[0])
+        while len(data) < whole:
+            data += self._received()
+        return int(head.split(b" ", 2)[1]), bytes(data[end + 4 : whole])
+
+    def close(self) -> None:
+        self._socket.close()
+
+    def _received(self) -> bytes:
+        part = self._socket.recv(1 << 18)
+        if not part:
+            raise OSError("the connection was closed")
+        return part
+
+
+@dataclass(frozen=True)
+class Latency:
+    status: int
+    size: int
+    """Of the last body, bytes."""
+    milliseconds: list[float]
+
+
+def latency(link: KeepAlive, path: str, seconds: float, most: int = 2000) -> Latency:
+    """One request after another on one connection."""
+    times: list[float] = []
+    status, body = link.get(path)
+    until = time.monotonic() + seconds
+    while status == 200 and time.monotonic() < until and len(times) < most:
+        began = time.perf_counter()
+        status, body = link.get(path)
+        times.append((time.perf_counter() - began) * 1000)
+    return Latency(status, len(body), times)
+
+
+def requests_per_second(connect: Callable[[], KeepAlive], path: str, seconds: float, connections: int = 4) -> float:
+    """Each connection is a process of its own, so that the client isn't what is measured. `connect` is called in
+    them."""
+    with ProcessPoolExecutor(connections, mp_context=get_context("fork")) as pool:
+        counts = [pool.submit(_count, connect, path, seconds) for _ in range(connections)]
+        return sum(count.result() for count in counts) / seconds
+
+
+def _count(connect: Callable[[], KeepAlive], path: str, seconds: float) -> int:
+    link = connect()
+    done, until = 0, time.monotonic() + seconds
+    while time.monotonic() < until:
+        link.get(path)
+        done += 1
+    link.close()
+    return done
