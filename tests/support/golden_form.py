@@ -97,3 +97,53 @@ def normal_text(text: Any, context: list[tuple[str, str]]) -> Any:
     text = re.sub(r"\b[0-9a-f]{32}\b|\b[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}\b", "<uid>", text)
     text = re.sub(r"\b172\.\d+\.\d+\.\d+\b", "<ip>", text)
     return re.sub(r"back-off \S+ restarting", "back-off <t> restarting", text)
+
+
+_HOST_CONFIG = (
+    *("CpuShares", "CpuQuota", "CpuPeriod", "Memory", "MemorySwap", "OomScoreAdj", "CapAdd", "CapDrop"),
+    *("Privileged", "ReadonlyRootfs", "SecurityOpt", "GroupAdd", "PortBindings", "Sysctls", "Dns", "DnsSearch"),
+    *("DnsOptions", "ExtraHosts", "ShmSize"),
+)
+
+
+def normal_docker(inspected: list[Json], status: Json, metadata: Json, node: str) -> Json:
+    """`docker inspect` of all containers of a pod -> the "containers" part: the newest of each name."""
+    context = [(metadata.get("uid", ""), "<uid>"), (metadata["name"], "<pod>"), (node, "<node>")]
+    loops = any(c["restartCount"] for c in status.get("containerStatuses") or [])
+    newest_of: dict[str, Json] = {}
+    for one in sorted(inspected, key=lambda found: str(found["Created"])):
+        newest_of[one["Config"]["Labels"]["io.kubernetes.container.name"]] = one
+    return {name: _docker_container(name, one, context, loops=loops) for name, one in sorted(newest_of.items())}
+
+
+def _docker_container(name: str, one: Json, context: list[tuple[str, str]], *, loops: bool) -> Json:
+    config, host = one["Config"], one["HostConfig"]
+
+    def mode(key: str) -> str:
+        return re.sub(r"container:.*", "container:<sandbox>", host.get(key) or "")
+
+    env = [e for e in config.get("Env") or [] if not re.match(r"(PATH|HOME|HOSTNAME|KUBERNETES_)", e)]
+    return {
+        **{key: config.get(key) for key in ("Entrypoint", "Cmd", "User", "WorkingDir")},
+        "Hostname": normal_text(config.get("Hostname") if name == "POD" else "", context),
+        "Env": sorted(normal_text(e, context) for e in env),
+        **{key: config.get(key) for key in ("Tty", "OpenStdin", "StdinOnce")},
+        **{key: host.get(key) or None for key in _HOST_CONFIG},
+        "NetworkMode": mode("NetworkMode").replace("bridge", "default"),
+        "IpcMode": mode("IpcMode"),
+        "PidMode": mode("PidMode"),
+        "CgroupParent": normal_text(host.get("CgroupParent"), context),
+        "Mounts": sorted([m["Destination"], "rw" if m["RW"] else "ro"] for m in one.get("Mounts", [])),
+        "Labels": sorted(key for key in config["Labels"] if key.startswith("io.kubernetes.")),
+        "ExitCode": "varies" if loops else one["State"].get("ExitCode"),
+    }
+
+
+def differences(left: Any, right: Any, path: str = "") -> dict[str, tuple[Any, Any]]:
+    """Path -> (left's, right's) for every leaf that differs; "<absent>" where one side has nothing."""
+    if isinstance(left, dict) and isinstance(right, dict):
+        found: dict[str, tuple[Any, Any]] = {}
+        for key in sorted({*left, *right}):
+            found |= differences(left.get(key, "<absent>"), right.get(key, "<absent>"), f"{path}.{key}")
+        return found
+    return {} if left == right else {path: (left, right)}
