@@ -105,6 +105,10 @@ class Node:
                 found.append(int(pid))
         return found
 
+    def agent_pids(self) -> list[int]:
+        """Of everything that works on this data directory."""
+        return [pid for pid, line in _commands() if str(self.data) in line and "pytest" not in line]
+
     def close(self) -> None:
         if self._process is not None:
             self.stop()
@@ -155,6 +159,17 @@ class Node:
     def ready_pods(self) -> set[str]:
         """Short names of the pods whose Ready condition is True."""
         return {name for name, pod in self.pods().items() if is_ready(pod)}
+
+    def podbus(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        """The command on this data directory; never raises for its exit code."""
+        return subprocess.run(
+            [sys.executable, "-m", "cli.main", *arguments, "--data", str(self.data)],
+            cwd=ROOT,
+            env=self.environment,
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
 
     # -- what it's given --------------------------------------------------------------------------------------
 
