@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 import yaml
 
 from tests.support.docker_env import docker_client
 from tests.support.eventually import eventually
-from tests.support.golden_form import GOLDEN, differences, normal_docker, normal_status
+from tests.support.golden_differences import unlisted
+from tests.support.golden_form import GOLDEN, golden, normal_docker, normal_status
 from tests.support.node import Node, is_ready
 
 pytestmark = [pytest.mark.e2e, pytest.mark.docker, pytest.mark.nats]
@@ -23,49 +23,8 @@ CASES = GOLDEN.parent / "cases"
 Pod = dict[str, Any]
 
 
-class Listed(NamedTuple):
-    """A difference that is meant."""
-
-    case: str
-    path: str
-    ours: Callable[[Any], bool]
-    reason: str
-
-
-def _oom(value: Any) -> bool:
-    return value is None or value == 1000 or 3 <= value <= 999
-
-
-LISTED = [
-    Listed(
-        "a03|a08|a25",
-        r"\.pod\.conditions\.(Ready|ContainersReady)",
-        lambda ours: ours == ["False", "PodFailed", None],
-        "a Failed pod's Ready has reason PodFailed since 1.22, ContainersNotReady before",
-    ),
-    Listed(
-        "a07",
-        r"\.pod\.containers\.c\.state\.message",
-        lambda ours: "couldn't parse image name" in ours,
-        'the text says "image name" now, "image reference" before',
-    ),
-    Listed(
-        ".*",
-        r"\.containers\.[^.]+\.OomScoreAdj",
-        _oom,
-        "the recording kubelet asked for none; the formula of QoS gives 1000, 3..999, or a clamped 0",
-    ),
-]
-
-
-class Settled(NamedTuple):
-    """When a case has come to rest."""
-
-    when: Callable[[Pod], bool]
-
-
-def _phase(name: str) -> Settled:
-    return Settled(lambda pod: pod["status"].get("phase") == name)
+def _phase(name: str) -> Callable[[Pod], bool]:
+    return lambda pod: pod["status"].get("phase") == name
 
 
 def _waiting(reason: str) -> Callable[[Pod], bool]:
@@ -76,22 +35,25 @@ def _waiting(reason: str) -> Callable[[Pod], bool]:
     return check
 
 
-SETTLED = {
-    "a01": Settled(is_ready),
+def _one_never_pulled_and_one_ready(pod: Pod) -> bool:
+    return _waiting("ErrImageNeverPull")(pod) and any(c["ready"] for c in pod["status"]["containerStatuses"])
+
+
+SETTLED: dict[str, Callable[[Pod], bool]] = {
+    "a01": is_ready,
     "a02": _phase("Succeeded"),
     "a03": _phase("Failed"),
-    "a04": Settled(_waiting("CrashLoopBackOff")),
+    "a04": _waiting("CrashLoopBackOff"),
     "a05": _phase("Succeeded"),
-    "a06": Settled(
-        lambda pod: _waiting("ErrImageNeverPull")(pod) and any(c["ready"] for c in pod["status"]["containerStatuses"])
-    ),
-    "a07": Settled(_waiting("InvalidImageName")),
+    "a06": _one_never_pulled_and_one_ready,
+    "a07": _waiting("InvalidImageName"),
     "a08": _phase("Failed"),
-    "a12": Settled(is_ready),
-    "a13": Settled(is_ready),
+    "a12": is_ready,
+    "a13": is_ready,
     "a25": _phase("Failed"),
     "a32": _phase("Succeeded"),
 }
+"""When a case has come to rest."""
 
 
 @pytest.fixture(scope="module")
@@ -110,10 +72,10 @@ def node() -> Iterator[Node]:
 
 
 def recorded(case: str) -> tuple[str, dict[str, Any]]:
-    (path,) = GOLDEN.glob(f"{case}-*.json")
+    """The case's pod name, and the recording's normal form."""
     (manifest,) = CASES.glob(f"{case}-*.yaml")
     name: str = yaml.safe_load(manifest.read_text())["metadata"]["name"]
-    return name, json.loads(path.read_text())
+    return name, golden(case)
 
 
 def this_nodes_form(node: Node, pod: Pod) -> dict[str, Any]:
@@ -126,25 +88,14 @@ def this_nodes_form(node: Node, pod: Pod) -> dict[str, Any]:
     }
 
 
-def unlisted(case: str, found: dict[str, tuple[Any, Any]]) -> dict[str, tuple[Any, Any]]:
-    """What no entry of the table explains."""
-
-    def explained(path: str, ours: Any) -> bool:
-        return any(
-            re.fullmatch(entry.case, case) and re.fullmatch(entry.path, path) and entry.ours(ours) for entry in LISTED
-        )
-
-    return {path: pair for path, pair in found.items() if not explained(path, pair[1])}
-
-
 @pytest.mark.parametrize("case", sorted(SETTLED))
 def test_a_pod_is_as_the_kubelet_had_it(node: Node, case: str) -> None:
     name, theirs = recorded(case)
-    eventually(lambda: SETTLED[case].when(node.pod(name)), within=60)
+    eventually(lambda: SETTLED[case](node.pod(name)), within=60)
 
     def same() -> bool:
-        found = differences({key: theirs[key] for key in ("pod", "containers")}, this_nodes_form(node, node.pod(name)))
-        assert not unlisted(case, found)
+        ours = this_nodes_form(node, node.pod(name))
+        assert not unlisted(case, {key: theirs[key] for key in ours}, ours)
         return True
 
     # what ended a moment ago is still being tidied up: the sandbox of a finished pod
@@ -154,7 +105,7 @@ def test_a_pod_is_as_the_kubelet_had_it(node: Node, case: str) -> None:
 @pytest.mark.parametrize("case", ["a02", "a03", "a32"])
 def test_its_containers_said_the_same(node: Node, case: str) -> None:
     name, theirs = recorded(case)
-    eventually(lambda: SETTLED[case].when(node.pod(name)), within=60)
+    eventually(lambda: SETTLED[case](node.pod(name)), within=60)
     for container, lines in theirs["logs"].items():
         uid = node.pod(name)["metadata"]["uid"]
         filters = (f"label=io.kubernetes.pod.uid={uid}", f"label=io.kubernetes.container.name={container}")
