@@ -99,7 +99,7 @@ def test_a_killed_process_comes_back_and_no_pod_notices(node: Node, service: str
     node.apply("extra.yaml", sleeper(extra, grace=1))
     eventually(is_back, within=RETURN_SECONDS)
     returned = time.monotonic()
-    want = dict.fromkeys([*PODS, extra], ["1/1", "Running", "0"])
+    want = {name: ["1/1", "Running", "0"] for name in [*PODS, extra]}
     eventually(lambda: shown(node) == want, within=RIGHT_SECONDS - (time.monotonic() - returned), every=0.2)
     node.withdraw("extra.yaml")
     eventually(lambda: shown(node).keys() == set(PODS), within=RIGHT_SECONDS, every=0.2)

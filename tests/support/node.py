@@ -215,7 +215,8 @@ def sleeper(name: str, *, command: str = "trap 'exit 0' TERM; sleep 3600 & wait"
     """A pod of one busybox container that ends at once on TERM."""
     lines = "".join(f"  {key}: {value}\n" for key, value in extra.items())
     return (
-        f"apiVersion: v1\nkind: Pod\nmetadata:\n  name: {name}\nspec:\n  terminationGracePeriodSeconds: {grace}\n{lines}"
+        f"apiVersion: v1\nkind: Pod\nmetadata:\n  name: {name}\n"
+        f"spec:\n  terminationGracePeriodSeconds: {grace}\n{lines}"
         f"  containers:\n  - name: main\n    image: busybox:1.36\n    command: [sh, -c, {json.dumps(command)}]\n"
     )
 
