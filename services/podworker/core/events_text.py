@@ -125,6 +125,11 @@ def missing_cluster_dns(policy: str) -> PodEvent:
     )
 
 
+def sync_failed(reason: str, error: str) -> PodEvent:
+    """Of a stop or a removal that the engine refused; a start has events of its own."""
+    return _warning("FailedSync", f"Error syncing pod, skipping: {reason}: {error}")
+
+
 def rejected(reason: str, message: str) -> PodEvent:
     """`message` without the "Pod was rejected: " that the status puts before it."""
     return _warning(reason, message)

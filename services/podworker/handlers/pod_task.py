@@ -33,7 +33,7 @@ from services.podworker.handlers.desired_pods import DesiredPods
 from services.podworker.handlers.execute import Execution, Executor
 from services.podworker.handlers.pod_record import PodRecord, Recorder
 from services.podworker.handlers.reports import Reports
-from services.podworker.ports import RuntimeUnavailable, StoredPod, StoreUnavailable
+from services.podworker.ports import RuntimeRefused, RuntimeUnavailable, StoredPod, StoreUnavailable
 from shared.kube.pod import Pod, decode_pod
 
 log = logging.getLogger("podbus.podworker.pod")
@@ -141,6 +141,10 @@ class PodTask:
         except RuntimeUnavailable as error:
             log.warning("engine away pod=%s/%s error=%s", self.namespace, self.name, error)
             return RUNTIME_RETRY_SECONDS * rng.uniform(1.0, 1.5)
+        except RuntimeRefused as error:
+            log.warning("engine refused pod=%s/%s reason=%s error=%s", self.namespace, self.name, error.reason, error)
+            self._tell([events_text.sync_failed(error.reason, error.message)])
+            return RETRY_SECONDS * rng.uniform(1.0, 1.5)
         except StoreUnavailable as error:
             log.error("not stored pod=%s/%s error=%s", self.namespace, self.name, error)
             return RETRY_SECONDS * rng.uniform(1.0, 1.5)
