@@ -1,0 +1,1 @@
+"""What stats reads: cgroups, /proc, file systems."""

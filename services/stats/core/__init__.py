@@ -1,0 +1,1 @@
+"""From counters to a Summary, without I/O."""

@@ -1,0 +1,1 @@
+"""When what is read, and what is answered."""
