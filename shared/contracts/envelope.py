@@ -9,7 +9,7 @@ VERSION = 1
 
 
 class Envelope(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Base of the bucket messages. Within a version fields are only added, with a default; readers ignore unknown ones."""
+    """Base of the bucket messages. Within a version fields are only added, with a default; readers ignore others."""
 
     v: int
     node: str

@@ -76,9 +76,7 @@ _EVENT = Event(
 _STATUS = PodStatus(
     phase="Running",
     conditions=[
-        PodCondition(
-            type="Ready", status="True", last_probe_time=None, last_transition_time="2025-12-01T00:00:02Z"
-        )
+        PodCondition(type="Ready", status="True", last_probe_time=None, last_transition_time="2025-12-01T00:00:02Z")
     ],
     host_ip="192.0.2.2",
     pod_ip="172.17.0.2",
@@ -119,7 +117,9 @@ POD_DESIRED = Key(
         gen=1,
         hash="9b1c",
         seen=_TS,
-        body=msgspec.Raw(b'{"metadata":{"name":"web-n1"},"spec":{"containers":[{"name":"web","image":"busybox:1.36"}]}}'),
+        body=msgspec.Raw(
+            b'{"metadata":{"name":"web-n1"},"spec":{"containers":[{"name":"web","image":"busybox:1.36"}]}}'
+        ),
     ),
 )
 SOURCE_MARKER = Key(

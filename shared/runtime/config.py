@@ -16,34 +16,43 @@ UNBOUNDED_PULLS = 1000
 
 @dataclass(frozen=True, kw_only=True)
 class KubeletConfig:
-    """Defaults are the newest Kubernetes', but for design 5's (cgroupDriver from the engine, swap only warns)."""
+    """Defaults are the newest Kubernetes', but for two: cgroupDriver comes from the engine, and swap only warns.
+
+    Each docstring says: key in the file: effect.
+    """
 
     address: str = "0.0.0.0"  # noqa: S104 - the kubelet's default; TLS and credentials guard it
-    """Address that the HTTPS API listens on."""
+    """address: IP address that the HTTPS API listens on."""
     port: int = 10250
-    """TCP port of the HTTPS API."""
+    """port: TCP port of the HTTPS API, unless PODBUS_PORT or --port says another."""
     healthz_bind_address: str = "127.0.0.1"
+    """healthzBindAddress: IP address of /healthz without TLS and credentials."""
     healthz_port: int = 10248
-    """TCP port of /healthz without TLS; 0 = off."""
+    """healthzPort: TCP port of /healthz without TLS and credentials; 0 = off."""
     static_pod_path: str = ""
-    """Directory or file of manifests."""
+    """staticPodPath: directory or file of manifests, unless PODBUS_MANIFESTS or --manifests says another."""
     file_check_seconds: float = 20.0
-    """fileCheckFrequency: the manifest directory is listed this often besides inotify."""
+    """fileCheckFrequency: the manifest directory is listed this often besides inotify; 10ms to 24h."""
     sync_seconds: float = 60.0
-    """syncFrequency: a pod that nothing happens to is looked at this often, times 1.0..1.5."""
+    """syncFrequency: a pod that nothing happens to is looked at this often, times 1.0 to 1.5; 10ms to 24h."""
     tls_cert_file: str = ""
+    """tlsCertFile: the API's certificate; "" = made by podbus in <data>/pki."""
     tls_private_key_file: str = ""
-    """Serving pair; "" = made by podbus in <data>/pki."""
+    """tlsPrivateKeyFile: the key that belongs to tlsCertFile."""
     client_ca_file: str = ""
-    """authentication.x509.clientCAFile: "" = podbus' own CA."""
+    """authentication.x509.clientCAFile: who signs clients' certificates; "" = podbus' own CA."""
     max_pods: int = 110
+    """maxPods: so many pods are admitted; one more fails with OutOfpods."""
     pods_per_core: int = 0
-    """0 = no limit by cores."""
+    """podsPerCore: the same per core, if that is less; 0 = no limit by cores."""
     cgroup_driver: str = ""
-    """"" = the engine's; a set one that differs is refused."""
+    """cgroupDriver: cgroupfs or systemd; "" = the engine's; one that differs from the engine's is refused."""
     cgroup_root: str = "/"
+    """cgroupRoot: the control group that kubepods is made below."""
     system_reserved: dict[str, str] = field(default_factory=dict)
+    """systemReserved: cpu, memory, ephemeral-storage, pid that pods don't get; nothing enforces it on the system."""
     kube_reserved: dict[str, str] = field(default_factory=dict)
+    """kubeReserved: the same for podbus and the engine."""
     eviction_hard: dict[str, str] = field(
         default_factory=lambda: {
             "memory.available": "100Mi",
@@ -52,20 +61,25 @@ class KubeletConfig:
             "imagefs.available": "15%",
         }
     )
-    """Only for the node's allocatable and conditions now."""
+    """evictionHard: quantity or percentage per signal; counts for the node's allocatable and conditions only: no pod is
+    evicted yet."""
     node_status_seconds: float = 10.0
-    """nodeStatusUpdateFrequency."""
+    """nodeStatusUpdateFrequency: the node's status is computed anew this often; 10ms to 24h."""
     max_restart_period_seconds: float = 300.0
-    """crashLoopBackOff.maxContainerRestartPeriod, 1..300 s."""
+    """crashLoopBackOff.maxContainerRestartPeriod: the longest delay between restarts; 1s to 300s."""
     max_parallel_pulls: int = 1
-    """maxParallelImagePulls; 1 = serializeImagePulls; UNBOUNDED_PULLS when neither bounds them."""
+    """maxParallelImagePulls: images pulled at a time; more than 1 needs serializeImagePulls: false, which without it
+    means no bound."""
     log_max_bytes: int = 10 << 20
-    """containerLogMaxSize."""
+    """containerLogMaxSize: a container's log is rotated at this size."""
     log_max_files: int = 5
-    """containerLogMaxFiles."""
+    """containerLogMaxFiles: so many files of it are kept, 2 or more."""
     cluster_dns: tuple[str, ...] = ()
+    """clusterDNS: name servers of pods with dnsPolicy ClusterFirst; none = they get the host's."""
     cluster_domain: str = ""
+    """clusterDomain: search domain of those pods."""
     resolv_conf: str = "/etc/resolv.conf"
+    """resolvConf: the file that pods with dnsPolicy Default get their name servers from."""
 
 
 def config_document(config: KubeletConfig) -> dict[str, Any]:

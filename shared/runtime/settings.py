@@ -30,34 +30,38 @@ class SettingsError(Exception):
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
+    """Each docstring says: the names (variable, flag, key of the configuration file): effect. Default: value."""
+
     data: Path = Path(DEFAULT_DATA)
-    """PODBUS_DATA. All that the node keeps; a local filesystem. Default /var/lib/podbus."""
+    """PODBUS_DATA, --data: absolute path of all that the node keeps, on a local filesystem.
+    Default: /var/lib/podbus."""
     manifests: Path | None = Path(DEFAULT_MANIFESTS)
-    """PODBUS_MANIFESTS, else staticPodPath: directory (or one file) of manifests; None = no file source.
-    Default /etc/podbus/manifests."""
+    """PODBUS_MANIFESTS, --manifests, staticPodPath: directory (or one file) of manifests.
+    Default: /etc/podbus/manifests."""
     node_name: str = "localhost"
-    """PODBUS_NODE_NAME or --hostname-override; fixed at first start in <data>/node. Default: the host's
-    name, lower case."""
+    """PODBUS_NODE_NAME, --hostname-override: the node's name; fixed at the first start in <data>/node, another one is
+    refused later. Default: the host's name in lower case."""
     port: int = 10250
-    """PODBUS_PORT, else the configuration's port: the HTTPS API's TCP port."""
+    """PODBUS_PORT, --port, port: TCP port of the HTTPS API. Default: 10250."""
     strict: bool = False
-    """PODBUS_STRICT=1: a manifest with an unknown field is refused instead of warned of. Default off."""
+    """PODBUS_STRICT: 1 refuses a manifest that has an unknown field, 0 only warns. Default: 0."""
     workers: int = 1
-    """PODBUS_WORKERS or --workers: podworker processes under `podbus up`, 1..64. Default 1."""
+    """PODBUS_WORKERS, --workers: podworker processes under `podbus up`, 1 to 64. Default: 1."""
     sandbox_image: str = DEFAULT_SANDBOX_IMAGE
-    """PODBUS_SANDBOX_IMAGE: image of the sandbox containers. Default podbus/pause:3.10."""
+    """PODBUS_SANDBOX_IMAGE: image of the sandbox containers; it must be on the engine. Default: podbus/pause:3.10."""
     network: str = ""
-    """PODBUS_NETWORK: Docker network of the sandboxes. Default: the engine's default bridge."""
+    """PODBUS_NETWORK: Docker network of the sandboxes. Default: the engine's bridge."""
     node_ip: str = ""
-    """PODBUS_NODE_IP: the node's address in statuses. Default: the address of the default route's interface."""
+    """PODBUS_NODE_IP: the node's address in statuses and in the serving certificate. Default: the address of the
+    default route's interface."""
     log_root: str = "/var/log/pods"
-    """PODBUS_POD_LOGS: where the links to container logs are laid. Default /var/log/pods."""
+    """PODBUS_POD_LOGS: directory of the links to the containers' logs. Default: /var/log/pods."""
     log_level: str = "INFO"
-    """PODBUS_LOG_LEVEL: DEBUG, INFO, WARNING or ERROR. Default INFO."""
+    """PODBUS_LOG_LEVEL: DEBUG, INFO, WARNING or ERROR. Default: INFO."""
     docker_host: str = "unix:///var/run/docker.sock"
-    """DOCKER_HOST: the engine's socket."""
+    """DOCKER_HOST: the engine's socket. Default: unix:///var/run/docker.sock."""
     config: KubeletConfig = field(default_factory=KubeletConfig)
-    """PODBUS_CONFIG or --config: the KubeletConfiguration file."""
+    """PODBUS_CONFIG, --config: path of a KubeletConfiguration file. Default: none."""
     config_warnings: tuple[str, ...] = ()
     """What the configuration file says that has no effect."""
 
