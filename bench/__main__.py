@@ -97,7 +97,7 @@ class _Run:
             self._say("removing the pods ...")
 
     def _with_many(self, node: BenchNode, keys: tuple[str, ...]) -> None:
-        self._take(lambda: pods.hundred(node)[0])
+        self._take(lambda: pods.hundred(node, self._engine))
         if "pods100" not in keys:
             del self.rows["pods100"]
         time.sleep(_SETTLE_SECONDS)
@@ -134,7 +134,7 @@ class _Run:
 
 
 def _memory_after_work(node: BenchNode) -> Row:
-    link = node.connect()
+    link = node.endpoint.connect()
     for path in ("/pods", "/stats/summary"):
         for _ in range(50):
             link.get(path)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bench.http_load import KeepAlive, Latency, latency, requests_per_second
+from bench.http_load import Endpoint, Latency, latency, requests_per_second
 from bench.node import BenchNode
 from bench.report import NOT_YET, Row, percentile
 
@@ -17,12 +17,12 @@ PAGES = {
 def page(node: BenchNode, key: str, seconds: float) -> Row:
     """p50 and p99 on one keep-alive TLS connection, then how many a second four connections get."""
     path, target = PAGES[key]
-    link = node.connect()
+    link = node.endpoint.connect()
     found = latency(link, path, seconds)
     link.close()
     if found.status != 200:
         return Row(key, NOT_YET if found.status in (404, 501) else f"answers {found.status}")
-    rate = requests_per_second(node.connect, path, seconds)
+    rate = requests_per_second(node.endpoint, path, seconds)
     row = _row(key, found, rate)
     row.met = percentile(found.milliseconds, 0.5) <= target
     return row
@@ -31,11 +31,9 @@ def page(node: BenchNode, key: str, seconds: float) -> Row:
 def healthz(node: BenchNode, seconds: float) -> Row:
     """The loopback listener, which kubelets have on 10248."""
 
-    def connect() -> KeepAlive:
-        return KeepAlive(("127.0.0.1", node.healthz_port), None, {})
-
-    found = latency(connect(), "/healthz", seconds)
-    return _row("healthz", found, requests_per_second(connect, "/healthz", seconds))
+    endpoint = Endpoint(("127.0.0.1", node.healthz_port))
+    found = latency(endpoint.connect(), "/healthz", seconds)
+    return _row("healthz", found, requests_per_second(endpoint, "/healthz", seconds))
 
 
 def streamed_bytes(node: BenchNode) -> Row:

@@ -5,25 +5,41 @@ from __future__ import annotations
 import socket
 import ssl
 import time
-from collections.abc import Callable, Mapping
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from multiprocessing import get_context
 
 
-class KeepAlive:
-    """One connection; `context` None = plain."""
+@dataclass(frozen=True)
+class Endpoint:
+    """Where to connect, and as whom."""
 
-    def __init__(self, address: tuple[str, int], context: ssl.SSLContext | None, headers: Mapping[str, str]) -> None:
-        link = socket.create_connection(address, timeout=30)
-        link.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self._socket = link if context is None else context.wrap_socket(link, server_hostname=address[0])
-        self._headers = "".join(f"{key}: {value}\r\n" for key, value in headers.items())
-        self._host = f"{address[0]}:{address[1]}"
+    address: tuple[str, int]
+    authorities: str = ""
+    """PEM file of who may sign the server's certificate; "" = no TLS."""
+    token: str = ""
+
+    def connect(self) -> KeepAlive:
+        return KeepAlive(self)
+
+
+class KeepAlive:
+    """One connection."""
+
+    def __init__(self, endpoint: Endpoint) -> None:
+        host, port = endpoint.address
+        self._socket = socket.create_connection(endpoint.address, timeout=30)
+        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        if endpoint.authorities:
+            context = ssl.create_default_context(cafile=endpoint.authorities)
+            self._socket = context.wrap_socket(self._socket, server_hostname=host)
+        self._head = f"Host: {host}:{port}\r\n"
+        if endpoint.token:
+            self._head += f"Authorization: Bearer {endpoint.token}\r\n"
 
     def get(self, path: str) -> tuple[int, bytes]:
         """(status, body). Raises OSError."""
-        self._socket.sendall(f"GET {path} HTTP/1.1\r\nHost: {self._host}\r\n{self._headers}\r\n".encode())
+        self._socket.sendall(f"GET {path} HTTP/1.1\r\n{self._head}\r\n".encode())
         data = bytearray()
         while (end := data.find(b"\r\n\r\n")) < 0:
             data += self._received()
@@ -66,16 +82,15 @@ def latency(link: KeepAlive, path: str, seconds: float, most: int = 2000) -> Lat
     return Latency(status, len(body), times)
 
 
-def requests_per_second(connect: Callable[[], KeepAlive], path: str, seconds: float, connections: int = 4) -> float:
-    """Each connection is a process of its own, so that the client isn't what is measured. `connect` is called in
-    them."""
+def requests_per_second(endpoint: Endpoint, path: str, seconds: float, connections: int = 4) -> float:
+    """Each connection is a process of its own, so that the client isn't what is measured."""
     with ProcessPoolExecutor(connections, mp_context=get_context("fork")) as pool:
-        counts = [pool.submit(_count, connect, path, seconds) for _ in range(connections)]
+        counts = [pool.submit(_count, endpoint, path, seconds) for _ in range(connections)]
         return sum(count.result() for count in counts) / seconds
 
 
-def _count(connect: Callable[[], KeepAlive], path: str, seconds: float) -> int:
-    link = connect()
+def _count(endpoint: Endpoint, path: str, seconds: float) -> int:
+    link = endpoint.connect()
     done, until = 0, time.monotonic() + seconds
     while time.monotonic() < until:
         link.get(path)

@@ -9,7 +9,6 @@ import re
 import shutil
 import signal
 import socket
-import ssl
 import subprocess
 import sys
 import tempfile
@@ -18,7 +17,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from bench.engine import APP_COMMAND, APP_IMAGE, RawEngine
-from bench.http_load import KeepAlive
+from bench.http_load import Endpoint, KeepAlive
 from shared.runtime.paths import DataPaths
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -113,17 +112,18 @@ class BenchNode:
 
     # -- its API ----------------------------------------------------------------------------------------------
 
-    def connect(self) -> KeepAlive:
-        """A TLS connection of its own, with the admin's token."""
-        with (DataPaths(self.data).pki / "tokens.csv").open() as rows:
+    @property
+    def endpoint(self) -> Endpoint:
+        """TLS, with the admin's token."""
+        pki = DataPaths(self.data).pki
+        with (pki / "tokens.csv").open() as rows:
             token = next(csv.reader(rows))[0]
-        context = ssl.create_default_context(cafile=str(DataPaths(self.data).pki / "ca.crt"))
-        return KeepAlive(("127.0.0.1", self.port), context, {"Authorization": f"Bearer {token}"})
+        return Endpoint(("127.0.0.1", self.port), str(pki / "ca.crt"), token)
 
     def listed(self) -> bytes:
         """The body of /pods, over one connection that stays."""
         if self._link is None:
-            self._link = self.connect()
+            self._link = self.endpoint.connect()
         status, body = self._link.get("/pods")
         if status != 200:
             raise BenchFailed(f"GET /pods: {status} {body[:200]!r}")

@@ -79,6 +79,23 @@ def cpu_over(processes: Iterable[int], seconds: float) -> dict[int, float]:
     return {pid: 100 * max(0.0, after[pid] - before[pid]) / took for pid in wanted}
 
 
+class CpuUsed:
+    """What each process has used since this was made, told as a sentence."""
+
+    def __init__(self, processes: Mapping[int, str]) -> None:
+        self._names = dict(processes)
+        self._before = {pid: cpu_seconds(pid) for pid in processes}
+
+    def so_far(self) -> dict[str, float]:
+        """CPU seconds by name, most first."""
+        used = {name: cpu_seconds(pid) - self._before[pid] for pid, name in self._names.items()}
+        return dict(sorted(used.items(), key=lambda item: -item[1]))
+
+    def told(self) -> str:
+        used = self.so_far()
+        return f"CPU {sum(used.values()):.2f} s: " + ", ".join(f"{name} {took:.2f}" for name, took in used.items())
+
+
 def busy_seconds() -> float:
     """What all CPUs have worked since boot."""
     fields = (PROC / "stat").read_text().partition("\n")[0].split()[1:]
@@ -140,5 +157,14 @@ def file_pages_alone(processes: Iterable[int]) -> int:
 
 def same_build(processes: Mapping[int, str], *, of: int) -> list[int]:
     """Other processes that run the same interpreter as `of`."""
-    build = os.path.realpath(PROC / str(of) / "exe")
-    return [pid for pid in pids() if pid not in processes and os.path.realpath(PROC / str(pid) / "exe") == build]
+    build = _program(of)
+    return [pid for pid in pids() if pid not in processes and _program(pid) == build]
+
+
+def _program(pid: int) -> tuple[int, int]:
+    """Device and inode; zeros where that may not be seen."""
+    try:
+        found = (PROC / str(pid) / "exe").stat()
+    except OSError:
+        return 0, 0
+    return found.st_dev, found.st_ino
