@@ -9,6 +9,7 @@ import asyncio
 import faulthandler
 import json
 import os
+import socket
 import sys
 import threading
 import time
@@ -17,6 +18,7 @@ from pathlib import Path
 
 BEAT_SECONDS = 5.0
 HANG_SECONDS = 15.0
+DEAD_SECONDS = 60.0
 EXIT_HUNG = 70
 
 Check = Callable[[], str | None]
@@ -70,6 +72,36 @@ class HealthFile:
 
     def remove(self) -> None:
         self._path.unlink(missing_ok=True)
+
+
+def clear_dead_replicas(run: Path, service: str, *, now: float) -> None:
+    """Remove the health files and sockets that killed replicas left in `run`; `now` in seconds since the epoch.
+
+    In containers every start has a name of its own, so that no later one would put its files in their place.
+    """
+    for health in list((run / "health").glob(f"{service}-*.json")):
+        try:
+            if now - health.stat().st_mtime < DEAD_SECONDS:
+                continue
+            path = run / f"{health.stem}.sock"
+            if not _is_served(path):
+                path.unlink(missing_ok=True)
+                health.unlink(missing_ok=True)
+        except OSError as error:
+            sys.stderr.write(f"{health}: a dead replica's files stay: {error}\n")
+
+
+def _is_served(path: Path) -> bool:
+    """Whether a process listens there: one that only stands still (SIGSTOP) is not dead."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+        probe.setblocking(False)
+        try:
+            probe.connect(str(path))
+        except (FileNotFoundError, ConnectionRefusedError):
+            return False
+        except BlockingIOError:  # its queue is full
+            pass
+        return True
 
 
 async def keep_beating(watchdog: Watchdog, file: HealthFile, facts: Callable[[], Mapping[str, object]]) -> None:

@@ -11,6 +11,7 @@ import logging
 import os
 import signal
 import sys
+import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
@@ -21,7 +22,7 @@ from shared.bus import Bus, connect, load_credentials
 from shared.contracts.subject import ServiceName
 from shared.runtime.clock import Clock, SystemClock
 from shared.runtime.filelock import FileLock
-from shared.runtime.health import HealthFile, Watchdog, keep_beating
+from shared.runtime.health import HealthFile, Watchdog, clear_dead_replicas, keep_beating
 from shared.runtime.logging import set_up_logging
 from shared.runtime.settings import Settings, SettingsError, load_settings
 from shared.runtime.tasks import Forever, GuardedTasks
@@ -149,6 +150,7 @@ class _Runner:
             loop.add_signal_handler(number, self._asked.set)
         watchdog = Watchdog()
         watchdog.start()
+        clear_dead_replicas(self._settings.paths.run, self._name, now=time.time())
         health = HealthFile(self._settings.paths.health(self._process))
         tasks = GuardedTasks()
         tasks.start({"heartbeat": lambda: keep_beating(watchdog, health, self._facts)})

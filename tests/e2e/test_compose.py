@@ -1,0 +1,106 @@
+"""The node as containers: the image is built, brought up, scaled, and taken down."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+
+from tests.support.compose_node import ComposeNode
+from tests.support.docker_env import docker_client
+from tests.support.eventually import eventually
+from tests.support.node import ROOT, is_ready, sleeper
+
+pytestmark = [pytest.mark.e2e, pytest.mark.docker, pytest.mark.serial, pytest.mark.timeout(300)]
+
+SERVICES = {"nats", "source", "podworker", "status", "stats", "api"}
+HEALTHY_SECONDS = 60
+"""The first check comes after 10 s, an unready one is repeated every 10 s."""
+
+
+@pytest.fixture(scope="module")
+def made() -> Iterator[ComposeNode]:
+    """Every test starts it: it may have been taken down by another."""
+    docker_client().close()
+    subprocess.run([ROOT / "deploy" / "compose" / "build.sh"], check=True, timeout=280, stdin=subprocess.DEVNULL)
+    with TemporaryDirectory(prefix="pb", dir="/tmp") as directory:
+        node = ComposeNode(Path(directory), project=Path(directory).name.replace("_", "-").lower())
+        try:
+            yield node
+        finally:
+            node.close()
+
+
+@pytest.fixture
+def node(made: ComposeNode) -> ComposeNode:
+    made.start()
+    return made
+
+
+def apply_pods(node: ComposeNode, names: set[str]) -> None:
+    for name in names:
+        node.apply(f"{name}.yaml", sleeper(name, grace=2))
+    eventually(lambda: names <= node.ready_pods(), within=60)
+
+
+def test_every_service_becomes_healthy_and_the_example_runs(node: ComposeNode) -> None:
+    node.apply("web.yaml", (ROOT / "deploy" / "examples" / "web.yaml").read_text())
+    eventually(lambda: is_ready(node.pod("web")), within=30)
+    assert node.get("/pods", token="")[0] == 401
+    assert {name[:-2] for name in node.services()} == {*SERVICES, "setup"}
+    eventually(lambda: not node.unhealthy(), within=HEALTHY_SECONDS, every=0.5)
+    node_object = node.json("/podbus/node")
+    assert node_object["metadata"]["name"] == node.name
+
+
+def test_only_podworker_has_the_engine_and_none_is_privileged(node: ComposeNode) -> None:
+    for name, one in node.services().items():
+        host = one["HostConfig"]
+        assert not host["Privileged"], name
+        assert host["CapDrop"] == ["ALL"], name
+        assert "no-new-privileges:true" in host["SecurityOpt"], name
+        mounts = [mount["Source"] for mount in one["Mounts"]]
+        assert any("docker.sock" in source for source in mounts) == name.startswith("podworker"), (name, mounts)
+        added = set(host["CapAdd"] or ())
+        assert not added or name.startswith(("podworker", "setup")), (name, added)
+
+
+def test_pods_go_on_when_one_of_three_workers_is_killed(node: ComposeNode) -> None:
+    first = {f"a{number}" for number in range(6)}
+    node.compose("up", "-d", "--scale", "podworker=3")
+    apply_pods(node, first)
+    eventually(lambda: not node.unhealthy(), within=HEALTHY_SECONDS, every=0.5)
+    before = node.containers()
+    killed = next(one for name, one in node.services().items() if name in ("podworker_2", "podworker-2"))
+    os.kill(killed["State"]["Pid"], signal.SIGKILL)
+
+    def is_back() -> bool:
+        one = node.services()[killed["Name"].lstrip("/").removeprefix(node.project)[1:]]
+        return bool(one["RestartCount"] == 1 and one["State"]["Running"])
+
+    eventually(is_back, within=30)
+    # Twelve pods spread over 256 places: the killed worker's are among them, whoever has them now.
+    apply_pods(node, {f"b{number}" for number in range(6)})
+    eventually(lambda: not node.unhealthy(), within=HEALTHY_SECONDS, every=0.5)
+    assert before.items() <= node.containers().items()
+    for pod in node.pods().values():
+        assert pod["status"]["containerStatuses"][0]["restartCount"] == 0
+
+
+def test_down_leaves_the_pods_and_up_adopts_them(node: ComposeNode) -> None:
+    apply_pods(node, {"stays"})
+    before = node.containers()
+    node.stop()
+    assert not node.services()
+    assert node.containers() == before
+    node.start()
+    eventually(lambda: is_ready(node.pod("stays")), within=10)
+    assert node.containers() == before
+    node.stop()
+    node.end_pods()
+    assert not node.containers(every=True)
