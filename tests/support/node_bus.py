@@ -13,15 +13,14 @@ from shared.runtime.paths import DataPaths
 from tests.support.node import Node
 
 
-def pod_reports(node: Node) -> dict[str, PodReport]:
-    """The newest report of each pod, by its short name (without the node's suffix)."""
-    found = [msgspec.json.decode(raw, type=PodReport) for key, raw in _status(node).items() if POD_REPORT.id_of(key)]
-    return {report.name.removesuffix(f"-{node.name}"): report for report in found}
+def pod_reports(node: Node) -> list[PodReport]:
+    """The newest report of each pod; while one is replaced there are two of its name."""
+    return [msgspec.json.decode(raw, type=PodReport) for key, raw in _status(node).items() if POD_REPORT.id_of(key)]
 
 
 def owners(node: Node) -> dict[str, int]:
-    """The worker that each pod's newest report comes from."""
-    return {name: report.owner for name, report in pod_reports(node).items()}
+    """The worker that each pod's newest report comes from, by the pod's short name (without the node's suffix)."""
+    return {report.name.removesuffix(f"-{node.name}"): report.owner for report in pod_reports(node)}
 
 
 def runtime_report(node: Node) -> RuntimeReport:

@@ -92,9 +92,11 @@ class PodTask:
 
     @property
     def has_started(self) -> bool:
-        """Admitted: it holds its name until it's gone."""
+        """Admitted, or something of it is there though its row was lost: it holds its name until it's gone."""
         memory = self.record.memory
-        return memory is not None and memory.admitted
+        if memory is not None and memory.admitted:
+            return True
+        return self.runtime is not None and bool(self.runtime.containers or self.runtime.sandboxes)
 
     @property
     def waits_for_admission(self) -> bool:

@@ -147,7 +147,9 @@ class Pods:
     def _take_listed(self) -> None:
         for uid, pod in self._listed.items():
             if uid not in self._tasks and self._ours(pod.namespace, pod.name):
-                self._add(PodTask.of(self._with(), uid, pod.namespace, pod.name, None))
+                task = PodTask.of(self._with(), uid, pod.namespace, pod.name, None)
+                task.runtime = pod  # before its first look: the next of its name waits for it
+                self._add(task)
 
     def _add(self, task: PodTask) -> None:
         self._tasks[task.uid] = task
