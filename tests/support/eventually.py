@@ -33,9 +33,7 @@ def eventually(check: Callable[[], T], *, within: float, every: float = 0.05) ->
         time.sleep(every)
 
 
-async def eventually_async(
-    check: Callable[[], Any], *, within: float, every: float = 0.02
-) -> Any:
+async def eventually_async(check: Callable[[], Any], *, within: float, every: float = 0.02) -> Any:
     """The same for coroutines and loop-bound state."""
     deadline = time.monotonic() + within
     while True:

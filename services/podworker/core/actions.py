@@ -100,9 +100,7 @@ def _starts_in_new_sandbox(draft: Draft, pod: Pod) -> set[str]:
         return names
     newest = [c for name in names if (c := runtime.newest(name)) is not None]
     return names - {
-        c.name
-        for c in newest
-        if c.state == "exited" and c.exit_code == 0 and not is_replaced(draft.memory, c, policy)
+        c.name for c in newest if c.state == "exited" and c.exit_code == 0 and not is_replaced(draft.memory, c, policy)
     }
 
 

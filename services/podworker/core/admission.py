@@ -59,9 +59,7 @@ def judge(demand: Demand, limits: NodeLimits, usage: Usage, source: str) -> Reje
     if short and source == "api":
         return _out_of(*short[0])
     if short:
-        missing = "".join(
-            f"(res: {name}, q: {used + wanted - capacity}), " for name, wanted, used, capacity in short
-        )
+        missing = "".join(f"(res: {name}, q: {used + wanted - capacity}), " for name, wanted, used, capacity in short)
         return Rejection(
             reason="UnexpectedAdmissionError",
             message="Unexpected error while attempting to recover from admission failure: preemption: "
@@ -80,8 +78,7 @@ _NO_PORT = Rejection(
 def _out_of(name: str, wanted: int, used: int, capacity: int) -> Rejection:
     return Rejection(
         reason=f"OutOf{name}",
-        message=f"Node didn't have enough resource: {name}, "
-        f"requested: {wanted}, used: {used}, capacity: {capacity}",
+        message=f"Node didn't have enough resource: {name}, requested: {wanted}, used: {used}, capacity: {capacity}",
     )
 
 

@@ -22,9 +22,7 @@ from shared.kube.times import rfc3339
 STATUS_UNKNOWN = "ContainerStatusUnknown"
 STATUS_UNKNOWN_EXIT_CODE = 137
 OOM_EXIT_CODE = 137
-_LOST_WHILE_RUNNING = (
-    "The container could not be located when the pod was deleted.  The container used to be Running"
-)
+_LOST_WHILE_RUNNING = "The container could not be located when the pod was deleted.  The container used to be Running"
 _LOST_AT_END = "The container could not be located when the pod was terminated"
 _NOTHING = ContainerState()
 

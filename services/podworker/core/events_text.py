@@ -46,8 +46,7 @@ def pulled(container: str, reference: str, seconds: float, waited: float, size: 
     took, total = _to_milliseconds(seconds), _to_milliseconds(waited)
     return _normal(
         "Pulled",
-        f'Successfully pulled image "{reference}" in {took} ({total} including waiting). '
-        f"Image size: {size} bytes.",
+        f'Successfully pulled image "{reference}" in {took} ({total} including waiting). Image size: {size} bytes.',
         container,
     )
 

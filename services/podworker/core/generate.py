@@ -15,9 +15,7 @@ from shared.kube.status import PodIP, PodStatus
 from shared.kube.times import rfc3339
 
 
-def generate_status(
-    pod: Pod, memory: PodMemory, runtime: RuntimePod, *, node_ip: str, now: float
-) -> PodStatus:
+def generate_status(pod: Pod, memory: PodMemory, runtime: RuntimePod, *, node_ip: str, now: float) -> PodStatus:
     """The status to publish. `memory.status` is the one before it; `now` in seconds since the epoch.
 
     Store the answer with `remember_status`: the next call builds on it.
@@ -86,6 +84,4 @@ def _addresses(pod: Pod, memory: PodMemory, runtime: RuntimePod, node_ip: str) -
         return memory.ips
     by_family = {":" in ip: ip for ip in reversed(ready.ips)}
     wants_ipv6_first = ":" in node_ip
-    return tuple(
-        by_family[family] for family in (wants_ipv6_first, not wants_ipv6_first) if family in by_family
-    )
+    return tuple(by_family[family] for family in (wants_ipv6_first, not wants_ipv6_first) if family in by_family)

@@ -35,9 +35,7 @@ class InvalidReference(ValueError):
 def parse_reference(text: str) -> Reference:
     """`[host[:port]/]path[:tag][@digest]` -> its parts. Raises InvalidReference."""
     if _IDENTIFIER.fullmatch(text):
-        raise InvalidReference(
-            f"invalid repository name ({text}), cannot specify 64-byte hexadecimal strings"
-        )
+        raise InvalidReference(f"invalid repository name ({text}), cannot specify 64-byte hexadecimal strings")
     rest, at, digest = text.partition("@")
     slash = rest.rfind("/")
     last, colon, tag = rest[slash + 1 :].partition(":")
@@ -112,9 +110,7 @@ def progress_message(reference: str, current: int, total: int) -> str:
         return f'Pulling image "{reference}"'
     mib = 1024 * 1024
     done = min(current, total)
-    return (
-        f'Pulling image "{reference}": {done * 100 // total} % ({_mib(done / mib)}/{_mib(total / mib)} MiB)'
-    )
+    return f'Pulling image "{reference}": {done * 100 // total} % ({_mib(done / mib)}/{_mib(total / mib)} MiB)'
 
 
 def _mib(amount: float) -> str:

@@ -63,8 +63,6 @@ def pod_log_directory(node: NodeFacts, namespace: str, name: str, uid: str) -> s
     return str(PurePosixPath(node.log_root, f"{namespace}_{name}_{uid}"))
 
 
-def container_log_path(
-    node: NodeFacts, namespace: str, name: str, uid: str, container: str, attempt: int
-) -> str:
+def container_log_path(node: NodeFacts, namespace: str, name: str, uid: str, container: str, attempt: int) -> str:
     """`<pod log dir>/<container>/<attempt>.log`: a link to the engine's own log file."""
     return str(PurePosixPath(pod_log_directory(node, namespace, name, uid), container, f"{attempt}.log"))

@@ -75,9 +75,7 @@ def pod_phase(
     if not has_started and any(_is_pending_init(status) for status in init):
         return "Pending"
     ends = [_end(status) for status in regular]
-    if any(
-        status.state.waiting is not None and end is None for status, end in zip(regular, ends, strict=True)
-    ):
+    if any(status.state.waiting is not None and end is None for status, end in zip(regular, ends, strict=True)):
         return "Pending"
     running = sum(status.state.running is not None for status in regular)
     stopped = [end for end in ends if end is not None]
@@ -95,8 +93,7 @@ def _phase_of_ends(
 ) -> PodPhase:
     """Nothing runs, every container has ended at least once."""
     succeeded = all(
-        status.state.terminated is not None and end.exit_code == 0
-        for status, end in zip(regular, stopped, strict=True)
+        status.state.terminated is not None and end.exit_code == 0 for status, end in zip(regular, stopped, strict=True)
     )
     if has_ended:
         return "Succeeded" if succeeded else "Failed"

@@ -93,9 +93,7 @@ class RemoveSandbox(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     reason: str
 
 
-Action = (
-    CreateSandbox | PullImage | StartContainer | Signal | Kill | RemoveContainer | StopSandbox | RemoveSandbox
-)
+Action = CreateSandbox | PullImage | StartContainer | Signal | Kill | RemoveContainer | StopSandbox | RemoveSandbox
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):

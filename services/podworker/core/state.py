@@ -111,12 +111,9 @@ def rebase(memory: PodMemory, delta: float) -> PodMemory:
         termination=replace(termination, at=termination.at + delta) if termination else None,
         stops={key: _moved_stop(stop, delta) for key, stop in stops.items()},
         backoffs={k: replace(b, updated_at=b.updated_at + delta) for k, b in memory.backoffs.items()},
-        image_backoffs={
-            k: replace(b, updated_at=b.updated_at + delta) for k, b in memory.image_backoffs.items()
-        },
+        image_backoffs={k: replace(b, updated_at=b.updated_at + delta) for k, b in memory.image_backoffs.items()},
         waiting={
-            key: replace(w, at=w.at + delta, retry_at=_moved(w.retry_at, delta))
-            for key, w in memory.waiting.items()
+            key: replace(w, at=w.at + delta, retry_at=_moved(w.retry_at, delta)) for key, w in memory.waiting.items()
         },
     )
 
