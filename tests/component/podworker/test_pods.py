@@ -162,6 +162,32 @@ async def test_nothing_is_ended_before_every_source_was_seen(
     await second.stop()
 
 
+async def test_an_edited_pod_waits_for_the_old_one_also_when_the_rows_were_lost(
+    nats_server: NatsServer, engine: ModelRuntime, data: Path, desired: Desired, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = await start_worker(nats_server, data, monkeypatch)
+    await desired.put("a", "u1", pod_body("a", "u1", annotations={"model/ignore-term": "true"}))
+    await eventually_async(lambda: is_running(desired, "u1"), within=10)
+    await first.stop()
+    for path in data.glob("pods.db*"):
+        path.unlink()
+    db_upgrade(data)
+    await desired.put("a", "u2", seen=2.0)
+    await desired.drop("u1")
+    second = await start_worker(nats_server, data, monkeypatch)
+    overlaps = []
+
+    def replaced() -> bool:
+        if engine.live_sandboxes("u1") and engine.live_sandboxes("u2"):
+            overlaps.append("both live")
+        return is_running(desired, "u2")
+
+    await eventually_async(replaced, within=20)
+    assert not overlaps
+    assert not running(engine, "u1")
+    await second.stop()
+
+
 async def test_a_wiped_store_changes_nothing_and_is_filled_again(
     nats_server: NatsServer, engine: ModelRuntime, desired: Desired, worker: Worker
 ) -> None:
