@@ -17,6 +17,7 @@ _log = logging.getLogger("podbus.podworker.cgroup_parent")
 
 CGROUP_ROOT = Path("/sys/fs/cgroup")
 QOS_TIERS = ("", "besteffort", "burstable")
+_UNLIMITED = -1
 
 
 class PodCgroups:
@@ -28,29 +29,35 @@ class PodCgroups:
         self._kubepods = f"{cgroup_root.strip('/')}/kubepods".lstrip("/")
         self._told = False
 
-    def create(self, parent: str, limits: PodLimits) -> None:
-        """The pod's cgroup with its limits, before its first container. 0 = none. Blocks; raises nothing."""
+    def limit(self, parent: str, limits: PodLimits) -> None:
+        """Give the pod's cgroup these limits, making it where there is none: before its sandbox, and before each
+        container, since a container can't be given more CPU than its pod has. Blocks; raises nothing."""
         if not parent.startswith("/"):
             return
+        quota = {"cpu.cfs_period_us": CPU_PERIOD_MICROSECONDS} if limits.cpu_quota else {}
         written = {
-            "cpu": {
-                "cpu.shares": limits.cpu_shares,
-                "cpu.cfs_period_us": CPU_PERIOD_MICROSECONDS if limits.cpu_quota else 0,
-                "cpu.cfs_quota_us": limits.cpu_quota,
-            },
-            "memory": {"memory.limit_in_bytes": limits.memory},
+            "cpu": {"cpu.shares": limits.cpu_shares, **quota, "cpu.cfs_quota_us": limits.cpu_quota or _UNLIMITED},
+            "memory": {"memory.limit_in_bytes": limits.memory or _UNLIMITED},
         }
+        for controller, files in written.items():
+            directory = self._root / controller / parent.lstrip("/")
+            wanted = any(value > 0 for value in files.values())
+            if not (self._root / controller).is_dir() or not (wanted or directory.is_dir()):
+                continue
+            for name, value in files.items():
+                if value > 0 or (value < 0 and (directory / name).exists()):
+                    self._write(directory / name, value)
+
+    def _write(self, file: Path, value: int) -> None:
         try:
-            for controller, files in written.items():
-                if not any(files.values()) or not (self._root / controller).is_dir():
-                    continue
-                directory = self._root / controller / parent.lstrip("/")
-                directory.mkdir(parents=True, exist_ok=True)
-                for name, value in files.items():
-                    if value:
-                        (directory / name).write_text(str(value), encoding="ascii")
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(str(value), encoding="ascii")
         except OSError as error:
-            self._tell(f"pod limits can't be set: {error}")
+            # A limit below what the pod's running containers have is refused until they have ended.
+            if error.errno in (errno.EINVAL, errno.EBUSY):
+                _log.info("pod limit stays for now file=%s value=%d error=%s", file, value, error.strerror)
+            else:
+                self._tell(f"pod limits can't be set: {error}")
 
     def remove(self, uid: str) -> None:
         """The pod's cgroups in every controller, bottom up. Blocks; one that still has processes stays."""

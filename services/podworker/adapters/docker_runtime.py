@@ -147,7 +147,7 @@ class DockerRuntime:
 
     def _run_sandbox(self, client: APIClient, config: SandboxConfig) -> str:
         self._files.prepare_sandbox(config)
-        self._cgroups.create(config.cgroup_parent, config.limits)
+        self._cgroups.limit(config.cgroup_parent, config.limits)
         score = self._allowed_score(config.oom_score_adj)
         try:
             sandbox_id = self._start_sandbox(client, config, score)
@@ -184,6 +184,7 @@ class DockerRuntime:
         sandbox = self._observer.recall(sandbox_id, fresh=True) or self._observer.look(client, sandbox_id)
         ips = sandbox.fact.ips if sandbox and isinstance(sandbox.fact, RuntimeSandbox) else ()
         self._files.prepare_container(config, ips, sandbox.hostname if sandbox else "")
+        self._cgroups.limit(config.cgroup_parent, config.pod_limits)
         payload = container_payload(config, self._allowed_score(config.oom_score_adj))
         return docker_names.create(
             client, payload, config.name, self._instance, lambda seen: _same_attempt(seen, config)

@@ -126,6 +126,8 @@ class ContainerConfig(msgspec.Struct, frozen=True, kw_only=True):
     """Bytes, for memory and for memory with swap; 0 = unlimited."""
     oom_score_adj: int
     cgroup_parent: str
+    pod_limits: PodLimits = PodLimits()
+    """Of the pod's own cgroup, which may be older than the definition: resources change without a new sandbox."""
     network_mode: str
     ipc_mode: str
     pid_mode: str = ""
@@ -224,6 +226,7 @@ def container_config(
         memory=memory_limit(container),
         oom_score_adj=oom_score_adj(pod, container, node),
         cgroup_parent=cgroup_parent(pod, node),
+        pod_limits=pod_limits(pod),
         network_mode="host" if pod.spec.host_network else join,
         ipc_mode=join,
         mounts=_mounts(container, termination_log, hosts),

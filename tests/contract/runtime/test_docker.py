@@ -1,7 +1,5 @@
 """What only the real engine shows: files, links, cgroups, names that others hold, and what a list costs."""
 
-# ruff: noqa: ASYNC240  looking at small files is what these tests are for
-
 from __future__ import annotations
 
 import logging
@@ -181,6 +179,21 @@ async def test_the_pods_cgroup_has_its_limits_and_goes_with_it(docker_engine: Do
     assert Path("/sys/fs/cgroup/memory", parent).is_dir()
     await engine.runtime.remove_pod_leftovers(pod.metadata.uid)
     assert not [c for c in Path("/sys/fs/cgroup").iterdir() if (c / parent).is_dir()]
+
+
+async def test_a_container_with_more_cpu_than_its_pod_had_starts(docker_engine: DockerEngine) -> None:
+    """Resources of a pod with a fixed UID may change beside its sandbox; the kernel bounds a container's quota by
+    its pod's (cgroup v1)."""
+    engine = docker_engine
+    pod = new_pod(a_container(resources={"limits": {"cpu": "200m", "memory": "64Mi"}}))
+    sandbox_id, (first,) = await run_pod(engine, pod)
+    await engine.runtime.signal_container(first, "SIGKILL")
+    more = new_pod(a_container(resources={"limits": {"cpu": "400m", "memory": "128Mi"}}))
+    changed = msgspec.structs.replace(pod, spec=more.spec)
+    second = await engine.runtime.create_container(config_of(engine, changed, sandbox_id, attempt=1), sandbox_id)
+    await engine.runtime.start_container(second)
+    shown = engine.client.inspect_container(second)
+    assert (shown["State"]["Running"], shown["HostConfig"]["CpuQuota"]) == (True, 40_000)
 
 
 async def test_an_ended_pod_leaves_no_files(docker_engine: DockerEngine) -> None:
