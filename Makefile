@@ -46,7 +46,7 @@ check: ## format, lint, types, layers, dependencies, generated files
 	@deploy/setup.sh python
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
-	$(BIN)/mypy shared services cli
+	$(BIN)/mypy shared services cli tests bench tools
 	$(BIN)/lint-imports
 	$(BIN)/deptry .
 	$(BIN)/python tools/check_generated.py

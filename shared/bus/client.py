@@ -99,7 +99,13 @@ class Bus:
 
     # -- requests ---------------------------------------------------------------------------------------------
 
-    async def request(self, request: Request[Req, Rep], body: Req, *, timeout: float = 2.0) -> Rep:
+    async def request(
+        self,
+        request: Request[Req, Rep],
+        body: Req,
+        *,
+        timeout: float = 2.0,  # noqa: ASYNC109 - the server's own kinds of failure must not turn into TimeoutError
+    ) -> Rep:
         """Ask the owner. Raises NoResponder at once when nobody serves it, BusUnavailable, or RemoteError."""
         if not self._client.is_connected:  # nats-py would wait the whole timeout
             raise BusUnavailable(f"not connected to the bus: {request.subject(self.node)} can't be asked")
@@ -146,9 +152,7 @@ class Bus:
 
         micro = await self._service()
         await micro.add_endpoint(
-            EndpointConfig(
-                name=f"{request.kind}-{request.what}", subject=request.subject(self.node), handler=spawn
-            )
+            EndpointConfig(name=f"{request.kind}-{request.what}", subject=request.subject(self.node), handler=spawn)
         )
 
     async def announce(self, version: str, metadata: dict[str, str]) -> None:
@@ -202,9 +206,7 @@ class Bus:
             return await store.put(key.key(id_), self._encoder.encode(body))
         except _NETWORK_ERRORS as error:
             self._buckets.pop(key.bucket.name, None)
-            raise BusUnavailable(
-                f"{key.bucket.name} {key.key(id_)}: {error or type(error).__name__}"
-            ) from error
+            raise BusUnavailable(f"{key.bucket.name} {key.key(id_)}: {error or type(error).__name__}") from error
 
     async def delete(self, key: Key[Any], id_: str = "") -> None:
         """Raises BusUnavailable."""
@@ -217,9 +219,7 @@ class Bus:
             return
         except _NETWORK_ERRORS as error:
             self._buckets.pop(key.bucket.name, None)
-            raise BusUnavailable(
-                f"{key.bucket.name} {key.key(id_)}: {error or type(error).__name__}"
-            ) from error
+            raise BusUnavailable(f"{key.bucket.name} {key.key(id_)}: {error or type(error).__name__}") from error
 
     async def bucket(self, bucket: Bucket) -> KeyValue:
         """Bind the bucket; create it when it's missing (a wiped store), from whichever service comes first."""

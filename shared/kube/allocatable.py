@@ -22,7 +22,7 @@ def allocatable_cpu_milli(capacity_milli: int, *reserved: Mapping[str, str]) -> 
 def allocatable_bytes(
     capacity: int, what: str, signal: str, eviction_hard: Mapping[str, str], *reserved: Mapping[str, str]
 ) -> int:
-    """For memory (`memory.available`) and ephemeral-storage (`nodefs.available`): the same, minus the hard threshold."""
+    """Memory (`memory.available`) and ephemeral-storage (`nodefs.available`): the same, minus the hard threshold."""
     taken = sum(Quantity.parse(r[what]).value() for r in reserved if what in r)
     kept = threshold(eviction_hard[signal], capacity) if signal in eviction_hard else 0
     return max(0, capacity - taken - kept)

@@ -13,7 +13,7 @@ import random
 import signal
 import sqlite3
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -125,7 +125,7 @@ async def chaos(tmp_path: Path, nats_server: NatsServer) -> AsyncIterator[Chaos]
     made.close()
 
 
-async def run_chaos(chaos: Chaos, updates: int, faults: list[Callable[[], Awaitable[None]]]) -> None:
+async def run_chaos(chaos: Chaos, updates: int, faults: Sequence[Callable[[], Awaitable[None]]]) -> None:
     """`updates` edits of random pods, the faults spread evenly among them, then the verdict."""
     rng = random.Random(1)
     source_bus, status_bus = await bus_of(chaos.server, "source"), await bus_of(chaos.server, "status")

@@ -9,6 +9,7 @@ import shutil
 import signal
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -94,8 +95,11 @@ def edit_through(node: Node, versions: dict[str, int], faults: list[Callable[[],
         name = rng.choice(EDITED)
         versions[name] += 1
         write(node, name, versions[name])
-        pause = time.monotonic() + rng.uniform(0.1, 0.6)
-        eventually(lambda until=pause: time.monotonic() > until, within=5)
+        eventually(partial(is_past, time.monotonic() + rng.uniform(0.1, 0.6)), within=5)
+
+
+def is_past(instant: float) -> bool:
+    return time.monotonic() > instant
 
 
 def write(node: Node, name: str, version: int) -> None:

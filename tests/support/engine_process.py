@@ -95,6 +95,7 @@ class _Server:
     async def _do(self, writer: asyncio.StreamWriter, number: int, verb: str, arguments: tuple[Any, ...]) -> None:
         await asyncio.sleep(random.uniform(*(_LOOK_SECONDS if verb in _LOOKS else _CHANGE_SECONDS)))
         before = self._live()
+        outcome: tuple[Any, ...]
         try:
             result = await getattr(self._runtime, verb)(*arguments)
         except RuntimeRefused as error:
@@ -144,22 +145,28 @@ class EngineClient:
         self._reading: asyncio.Task[None] | None = None
 
     async def info(self) -> EngineInfo:
-        return await self._call("info")
+        result: EngineInfo = await self._call("info")
+        return result
 
     async def list_pods(self) -> Mapping[str, RuntimePod]:
-        return await self._call("list_pods")
+        result: Mapping[str, RuntimePod] = await self._call("list_pods")
+        return result
 
     async def pod(self, uid: str) -> RuntimePod | None:
-        return await self._call("pod", uid)
+        result: RuntimePod | None = await self._call("pod", uid)
+        return result
 
     async def foreign_sandboxes(self) -> Sequence[str]:
-        return await self._call("foreign_sandboxes")
+        result: Sequence[str] = await self._call("foreign_sandboxes")
+        return result
 
     async def run_pod_sandbox(self, config: SandboxConfig) -> str:
-        return await self._call("run_pod_sandbox", config)
+        result: str = await self._call("run_pod_sandbox", config)
+        return result
 
     async def create_container(self, config: ContainerConfig, sandbox_id: str) -> str:
-        return await self._call("create_container", config, sandbox_id)
+        result: str = await self._call("create_container", config, sandbox_id)
+        return result
 
     async def start_container(self, container_id: str) -> None:
         await self._call("start_container", container_id)
@@ -187,16 +194,18 @@ class EngineClient:
             yield await queue.get()
 
     async def image(self, reference: str) -> ImageInfo | None:
-        return await self._call("image", reference)
+        result: ImageInfo | None = await self._call("image", reference)
+        return result
 
     async def pull_image(self, reference: str, progress: PullProgress) -> ImageInfo:
         raise ImagePullFailed("ErrImagePull", f"no registry has {reference}")
 
     async def images(self) -> Sequence[ImageInfo]:
-        return await self._call("images")
+        result: Sequence[ImageInfo] = await self._call("images")
+        return result
 
     async def read(self, container_id: str, options: LogOptions) -> AsyncIterator[bytes]:
-        for line in ():
+        for line in list[bytes]():
             yield line
 
     async def _call(self, verb: str, *arguments: Any) -> Any:

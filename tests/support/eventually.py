@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 T = TypeVar("T")
 
 
-def eventually(check: Callable[[], T], *, within: float, every: float = 0.05) -> T:
+def eventually(check: Callable[[], T | None], *, within: float, every: float = 0.05) -> T:
     """Call `check` until it returns something true; its result. An AssertionError or OSError inside is a "not yet".
 
     Raises AssertionError with the last reason after `within` seconds.

@@ -67,11 +67,13 @@ def _do(locks: OwnerLocks, children: list[subprocess.Popen[bytes]], command: str
         case "acquire":
             return locks.acquire(int(arguments[0]))
         case "release":
-            return locks.release(int(arguments[0]))
+            locks.release(int(arguments[0]))
+            return None
         case "join":
             return locks.join()
         case "leave":
-            return locks.leave()
+            locks.leave()
+            return None
         case "members":
             return sorted(locks.members())
         case "child":

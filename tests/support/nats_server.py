@@ -55,8 +55,8 @@ class NatsServer:
             f"{{user: {name}, password: secret}}" for name in ("source", "podworker", "status", "stats", "api")
         )
         config = self._config or (
-            "accounts {{ PODBUS {{jetstream: enabled, users: [{users}]}}, SYS {{}} }}\nsystem_account: SYS\n"
-        ).format(users=users)
+            f"accounts {{ PODBUS {{jetstream: enabled, users: [{users}]}}, SYS {{}} }}\nsystem_account: SYS\n"
+        )
         text = (
             f"listen: 127.0.0.1:{self.port}\nserver_name: {self.node}\nmax_payload: 4MB\n"
             f"jetstream {{ store_dir: {json.dumps(str(self.directory / 'store'))}, domain: {self.node} }}\n{config}"

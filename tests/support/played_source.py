@@ -135,7 +135,7 @@ class ShownPods:
 
     def kick(self) -> None:
         """List again."""
-        self._watch.kick()
+        self._watch.relist()
 
     def close(self) -> None:
         self._task.cancel()
@@ -155,7 +155,7 @@ class ShownPods:
 
 
 async def bus_of(server: NatsServer, service: str) -> Bus:
-    bus = await connect(server.credentials(service), node="n1", service=service, name=service)  # type: ignore[arg-type]
+    bus = await connect(server.credentials(service), node="n1", service=service, name=service)
     await bus.ensure_buckets()
     return bus
 

@@ -99,7 +99,11 @@ class PrivateEngine:
             if target.startswith(str(self._directory)):
                 subprocess.run(["umount", "-l", target], capture_output=True)
         subprocess.run(["ip", "link", "delete", self._bridge], capture_output=True)
-        eventually(lambda: shutil.rmtree(self._directory) or True, within=20)
+        eventually(self._remove, within=20)
+
+    def _remove(self) -> bool:
+        shutil.rmtree(self._directory)
+        return True
 
 
 def _is_alive(pid: str) -> bool:

@@ -32,8 +32,8 @@ class Relist:
         *,
         give_up_seconds: float | None = None,
     ) -> None:
-        """`give_up_seconds`: without an answer for so long, `run` ends with EngineLost. For a worker in a container: the
-        socket that is mounted there stays the dead one when a new engine makes another. None = wait for ever."""
+        """`give_up_seconds`: without an answer for so long, `run` ends with EngineLost. For a worker in a container:
+        the socket that is mounted there stays the dead one when a new engine makes another. None = wait for ever."""
         self._runtime = runtime
         self._clock = clock
         self._listed = listed

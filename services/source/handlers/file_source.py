@@ -80,8 +80,8 @@ class FileSource:
                 continue
 
     async def list_now(self) -> SourcePlan:
-        """Read, decide, remember, publish: milliseconds for a hundred files. In a thread, since a hostile file of 10 MiB
-        can take seconds, and the loop must turn meanwhile."""
+        """Read, decide, remember, publish: milliseconds for a hundred files. In a thread, since a hostile file of
+        10 MiB can take seconds, and the loop must turn meanwhile."""
         async with self._listing:
             return await self._list()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
@@ -139,7 +140,7 @@ class OtherServices:
 
     async def answer(self, *what: Any) -> None:
         """Serve these requests from now on."""
-        handlers = {
+        handlers: dict[str, tuple[str, Callable[[Any], Awaitable[Any]]]] = {
             SOURCES.what: ("source", self._sources),
             STREAM.what: ("podworker", self._stream),
             RUNNING_PODS.what: ("podworker", self._running),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import socket
+from typing import Any
 
 import pytest
 
@@ -110,7 +111,7 @@ async def test_a_pod_is_shown_as_soon_as_it_is_wanted_and_as_it_is_reported(
 ) -> None:
     await others.want("web")
 
-    async def items() -> list[dict[str, object]]:
+    async def items() -> list[dict[str, Any]]:
         return json.loads((await api.ask_async("/pods")).body)["items"] or []
 
     async def is_pending() -> bool:
@@ -121,7 +122,7 @@ async def test_a_pod_is_shown_as_soon_as_it_is_wanted_and_as_it_is_reported(
 
     async def is_running() -> bool:
         (item,) = await items()
-        return item["status"]["phase"] == "Running"  # type: ignore[index]
+        return bool(item["status"]["phase"] == "Running")
 
     await eventually_async(is_running, within=5)
 
@@ -183,8 +184,8 @@ async def test_sources_are_shown_with_their_errors_and_whether_they_live(
 ) -> None:
     await others.mark(SOURCE_MARKER.example)
 
-    async def has_marker() -> dict[str, object]:
-        found = json.loads((await api.ask_async("/podbus/sources", user="view")).body)
+    async def has_marker() -> dict[str, Any]:
+        found: dict[str, Any] = json.loads((await api.ask_async("/podbus/sources", user="view")).body)
         assert len(found["sources"]) == 1
         return found
 
@@ -221,7 +222,7 @@ async def test_the_overview_names_the_live_workers(api: ApiProcess, others: Othe
     await others.beat()
 
     async def heard() -> bool:
-        return json.loads((await api.ask_async("/podbus")).body)["workers"] == [0]
+        return bool(json.loads((await api.ask_async("/podbus")).body)["workers"] == [0])
 
     await eventually_async(heard, within=5)
 

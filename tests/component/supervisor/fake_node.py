@@ -49,7 +49,7 @@ def main() -> int:
     data, mode = Path(sys.argv[1]), sys.argv[2]
     settings = Settings(data=data, node_name="n1", workers=2, port=19999, config=KubeletConfig())
     builds: dict[ServiceName, Build] = {name: _build(data, mode) for name in SERVICES}
-    node_processes._STOP_SECONDS = dict.fromkeys(SERVICES, 2.0)  # type: ignore[assignment]
+    node_processes._STOP_SECONDS = dict.fromkeys(SERVICES, 2.0)
     return up.start(settings, lambda: builds, is_detached=mode.startswith("detach"), preflight=False)
 
 

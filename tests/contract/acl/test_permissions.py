@@ -6,6 +6,7 @@ import asyncio
 import subprocess
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -66,6 +67,10 @@ def label(entry: Any) -> str:
     return f"{getattr(entry, 'service', '')}{getattr(entry, 'what', '')}{getattr(entry, 'prefix', '')}"
 
 
+def note(heard: set[str], name: str, _id: str, _body: Any) -> None:
+    heard.add(name)
+
+
 @pytest.mark.parametrize("request_", REQUESTS, ids=label)
 async def test_a_request_reaches_its_owner_from_its_consumers_only(
     server: PermittedServer, request_: AnyRequest
@@ -94,7 +99,7 @@ async def test_a_hint_goes_from_its_owner_to_its_consumers_only(server: Permitte
     async with buses(server) as all_buses:
         heard: set[str] = set()
         for name, bus in all_buses.items():
-            await bus.on_hint(hint, lambda _id, _body, name=name: heard.add(name))
+            await bus.on_hint(hint, partial(note, heard, name))
             await bus.flush()
         for name, bus in all_buses.items():
             if name != hint.service:

@@ -17,7 +17,7 @@ AGREED = json.loads((Path(module.__file__).parent / "fingerprints.json").read_te
 
 def changed(**fields: dict[str, str | None]) -> dict[str, Any]:
     """The agreed fingerprints with these fields of these messages set, or taken away by None."""
-    found = copy.deepcopy(AGREED)
+    found: dict[str, Any] = copy.deepcopy(AGREED)
     for name, new in fields.items():
         for field, text in new.items():
             if text is None:
@@ -60,7 +60,7 @@ def test_a_change_that_an_older_version_would_misread_is_told(change: dict[str, 
 
 def test_a_message_that_is_gone_is_told() -> None:
     """Somebody may still send it."""
-    found = copy.deepcopy(AGREED)
+    found: dict[str, Any] = copy.deepcopy(AGREED)
     del found["messages"]["Heartbeat"]
     assert faults(AGREED, found) == ["Heartbeat is gone"]
 

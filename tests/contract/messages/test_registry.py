@@ -32,7 +32,7 @@ def pattern(entry: Any) -> str:
     """As the bus matches it: what the owner may write, or what its askers and listeners use."""
     if isinstance(entry, Key):
         return f"$KV.{entry.bucket.name}.{entry.prefix}" + (".>" if entry.id else "")
-    return entry.subject(NODE)
+    return str(entry.subject(NODE))
 
 
 def built(entry: Any) -> list[str]:
@@ -196,7 +196,7 @@ def test_only_the_owner_writes_and_answers(service: str) -> None:
     wrong = []
     for path in modules(f"services/{service}"):
         for method, name, line in bus_calls(ast.parse(path.read_text())):
-            entry = NAMES[name]
+            entry: Any = NAMES[name]
             if (method in OWNER_CALLS and owner(entry) != service) or (
                 method in CONSUMER_CALLS and service not in entry.consumers
             ):

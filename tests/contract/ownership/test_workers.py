@@ -60,12 +60,12 @@ class Crowd:
         """Wait until, for half a second, every slot is worked on, by one worker, and every worker has some."""
         alive = {str(process.pid) for process in self._running if process.poll() is None}
 
-        def stable() -> dict[str, str] | None:
+        def stable() -> dict[str, str]:
             workers = self.handlers_since(time.monotonic_ns() - 500_000_000)
             if len(workers) < SLOTS or any(len(who) > 1 for who in workers.values()):
-                return None
+                return {}
             owners = {slot: next(iter(who)) for slot, who in workers.items()}
-            return owners if set(owners.values()) == alive else None
+            return owners if set(owners.values()) == alive else {}
 
         return eventually(stable, within=25, every=0.2)
 
