@@ -37,6 +37,7 @@ class ManifestDirectory:
         self.origin = str(path)
         self._inotify: INotify | None = None
         self._watched = path
+        self._watched_inode = (0, 0)
         self._woken = asyncio.Event()
 
     def listing(self) -> Listing:
@@ -88,7 +89,12 @@ class ManifestDirectory:
         place = self._path
         while not place.is_dir() and place != place.parent:
             place = place.parent
-        if self._inotify is not None and self._watched == place:
+        try:
+            seen = place.stat()
+        except OSError:
+            return  # gone just now: the next listing follows
+        inode = (seen.st_dev, seen.st_ino)  # a link may name another directory now, and a mount may lie on it
+        if self._inotify is not None and (self._watched, self._watched_inode) == (place, inode):
             return
         self.close()
         inotify = INotify(nonblocking=True)
@@ -98,7 +104,7 @@ class ManifestDirectory:
             log.debug("no inotify path=%s error=%s", place, error)
             inotify.close()
             return
-        self._inotify, self._watched = inotify, place
+        self._inotify, self._watched, self._watched_inode = inotify, place, inode
         asyncio.get_running_loop().add_reader(inotify.fileno(), self._readable)
 
     def _readable(self) -> None:

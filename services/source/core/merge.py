@@ -76,6 +76,11 @@ def plan_sources(
             files[path] = before
         else:
             files[path] = _read(path, data, digest, before, node, source, strict=strict)
+    place = files.get(listing.origin)
+    if place is not None and not place.objects and _has_other_files(previous, listing.origin):
+        # The directory's name is a file now: without an object of its own it says nothing about the pods.
+        error = f"{listing.origin} is a file without a pod now, no longer a directory"
+        return _without_directory(previous, replace(listing, error=error), now)
     accepted, clashes = _accept(files, previous.running)
     running, gen = _numbered(accepted, previous, now)
     state = SourceState(files, running, present=True, gen=gen, listed_at=now, basis=basis)
@@ -92,6 +97,10 @@ def _plan(state: SourceState, problems: list[Problem], skipped: tuple[SkippedFil
         problems=tuple(sorted(problems, key=lambda problem: (problem.path, problem.document, problem.line))),
         skipped=skipped,
     )
+
+
+def _has_other_files(previous: SourceState, origin: str) -> bool:
+    return any(item.path != origin for item in previous.running.values())
 
 
 def _without_directory(previous: SourceState, listing: Listing, now: float) -> SourcePlan:

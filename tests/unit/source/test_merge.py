@@ -205,6 +205,23 @@ def test_a_directory_that_goes_keeps_its_set_and_the_error_is_told() -> None:
     assert source.see(a=pod("one")).pods == before.pods
 
 
+@pytest.mark.parametrize("text", ["hi\n", BROKEN, "", "# none\n", NO_IMAGE % "one"])
+def test_a_file_in_place_of_the_directory_that_holds_no_pod_keeps_the_set(text: str) -> None:
+    source = Source()
+    before = source.see(a=pod("one"), b=pod("two"))
+    plan = source.list(Listing("/m", {"/m": text.encode()}))
+    assert plan.pods == before.pods
+    assert "/m: /m is a file without a pod now, no longer a directory (the last pods keep running)" in texts(plan)
+    assert (source.see(a=pod("one")).pods, source.see(a=pod("one")).problems) == (before.pods[:1], ())
+
+
+def test_a_sound_file_in_place_of_the_directory_is_the_new_set() -> None:
+    source = Source()
+    source.see(a=pod("one"), b=pod("two"))
+    assert names(source.list(Listing("/m", {"/m": pod("three").encode()}))) == ["three-node1"]
+    assert names(source.see(a=pod("one"))) == ["one-node1"]
+
+
 def test_of_two_files_with_the_same_pod_the_first_in_path_order_runs_and_both_are_told() -> None:
     plan = Source().see(b2=pod("web", "x:2"), b1=pod("web", "x:1"))
     assert images(plan) == ["x:1"]
