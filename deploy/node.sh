@@ -87,10 +87,22 @@ wait_until_ready() {
     fi
 }
 
+# Where the running agent says that it listens: the configuration file may name another address than all, and the
+# agent may have been started with another port than this call's.
+api_address() {
+    local api
+    api=$(sed -n 's/.*"api": *"\([^"]*\)".*/\1/p' "$data/run/supervisor.json" 2>/dev/null || true)
+    api=${api:-https://0.0.0.0:$port}
+    case $api in
+        https://0.0.0.0:* | https://\[::\]:*) printf 'https://%s:%s (all addresses)' "$(hostname)" "${api##*:}" ;;
+        *) printf '%s' "$api" ;;
+    esac
+}
+
 tell() {
     pods -A -o wide
     say
-    say "API    https://$(hostname):$port (all addresses); CA $data/pki/ca.crt"
+    say "API    $(api_address); CA $data/pki/ca.crt"
     say "token  $podbus token --data $data"
     say "more   $podbus --help; pods are the manifests in $manifests"
 }

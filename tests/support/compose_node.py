@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shlex
+import shutil
 import signal
 import subprocess
 import sys
@@ -15,8 +16,10 @@ from typing import Any
 from tests.support.eventually import eventually
 from tests.support.node import ROOT, Node
 
-COMMAND = shlex.split(os.environ.get("PODBUS_TEST_COMPOSE", "docker-compose"))
-"""Debian's, unless another is asked for: `docker compose`."""
+COMMAND = shlex.split(
+    os.environ.get("PODBUS_TEST_COMPOSE") or ("docker-compose" if shutil.which("docker-compose") else "docker compose")
+)
+"""PODBUS_TEST_COMPOSE, else Debian's, else the plugin."""
 
 
 class ComposeNode(Node):
