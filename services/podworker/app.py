@@ -49,7 +49,7 @@ log = logging.getLogger("podbus.podworker")
 
 PERMITS_PER_CORE = 2
 """Starts and removals at a time on the node: the engine is bound by CPU, more only adds latency."""
-HEARTBEAT_SECONDS = 5.0
+HEARTBEAT_SECONDS = 2.0
 GIVE_UP_SECONDS = 30.0
 """In a container: without an engine for this long the process ends, and its restart mounts the engine's new socket."""
 

@@ -33,7 +33,7 @@ class SlotReleased(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Heartbeat(msgspec.Struct, frozen=True, kw_only=True):
-    """<service>.e.heartbeat: the loop turned. From the event loop, every 5 s."""
+    """<service>.e.heartbeat: the loop turned. From the event loop, every 2 s."""
 
     worker: int
     at: float
