@@ -110,7 +110,7 @@ def read_kubeconfig(path: Path) -> Target:
 
     try:
         document = yaml.load(path.read_bytes(), getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # noqa: S506
-    except FileNotFoundError as error:
+    except (FileNotFoundError, NotADirectoryError) as error:
         raise ClientError(f"{path} is missing: was the node ever started? (--data names its directory)") from error
     except PermissionError as error:
         raise ClientError(f"{path} may be read by root only: use sudo") from error

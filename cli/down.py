@@ -36,7 +36,7 @@ def down(arguments: argparse.Namespace) -> int:
     try:
         agent = running(paths)
         if agent is None:
-            print("podbus is not running")
+            print("podbus is not running" + ("" if paths.data.is_dir() else f": there is no directory {paths.data}"))
         elif not end_agent(agent):
             complain([f"the supervisor (pid {agent.pid}) didn't end within {AGENT_SECONDS:.0f} s"])
             return 1

@@ -17,17 +17,37 @@ _EXIT_PIPE = 141
 def main(argv: Sequence[str] | None = None) -> int:
     """The exit code: 0 = done, 1 = it failed, 2 = wrong usage, 78 = wrong settings."""
     words = sys.argv[1:] if argv is None else argv
-    arguments = build_parser().parse_args(words or ["--help"])
-    module, _, function = arguments.run.partition(":")
     try:
+        arguments = parse(build_parser(), words or ["--help"])
+        module, _, function = arguments.run.partition(":")
         code: int = getattr(importlib.import_module(module), function)(arguments)
         sys.stdout.flush()
     except KeyboardInterrupt:
         return _EXIT_INTERRUPTED
     except BrokenPipeError:  # `podbus logs x | head`
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        _drop_output()
         return _EXIT_PIPE
+    except OSError as error:  # a full disk behind standard output, a data directory that can't be made
+        where = f"{error.filename}: " if error.filename else ""
+        sys.stderr.write(f"podbus: {where}{error.strerror or error}\n")
+        _drop_output()
+        return 1
     return code
+
+
+def parse(parser: argparse.ArgumentParser, words: Sequence[str]) -> argparse.Namespace:
+    """As kubectl, names may stand behind options: argparse takes `get pods -n ns web` for a wrong word."""
+    arguments, rest = parser.parse_known_args(words)
+    if rest and (not hasattr(arguments, "names") or any(word.startswith("-") for word in rest)):
+        parser.error(f"unrecognized arguments: {' '.join(rest)}")
+    if rest:
+        arguments.names = [*arguments.names, *rest]
+    return arguments
+
+
+def _drop_output() -> None:
+    """So that the interpreter's last flush can't fail again."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
 
 
 def build_parser() -> argparse.ArgumentParser:

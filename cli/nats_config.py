@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+import os
 import re
 import shutil
 import subprocess
@@ -101,4 +101,11 @@ def _list(subjects: tuple[str, ...]) -> str:
 
 
 def _quoted(text: str) -> str:
-    return json.dumps(text)
+    """A string of the server's configuration, which knows fewer escapes than JSON: other bytes as \\xXX."""
+    return '"' + "".join(_ESCAPED.get(byte) or chr(byte) for byte in os.fsencode(text)) + '"'
+
+
+_ESCAPED = {byte: f"\\x{byte:02X}" for byte in (*range(0x20), *range(0x7F, 0x100))} | {
+    ord('"'): '\\"',
+    ord("\\"): "\\\\",
+}

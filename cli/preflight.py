@@ -7,6 +7,7 @@ import socket
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from urllib.parse import quote
 
 from cli.engine import API_NEEDED, Engine, EngineError
 from cli.nats_config import find_server
@@ -32,6 +33,7 @@ def node_faults(settings: Settings) -> list[str]:
     """What does: ports, the data directory, the cgroup driver."""
     return [
         *_cgroup_driver(settings),
+        *_network(settings),
         *_port(settings.config.address, settings.port, "the API (--port, PODBUS_PORT)"),
         *data_faults(settings.data, Path("/proc/self/mountinfo").read_text()),
         *_files(settings),
@@ -105,6 +107,17 @@ def _cgroup_driver(settings: Settings) -> Iterator[str]:
             f"cgroupDriver: the configuration says {wanted!r}, the engine uses {found!r}: "
             "make them equal, or leave cgroupDriver out"
         )
+
+
+def _network(settings: Settings) -> Iterator[str]:
+    name = settings.network
+    if not name:
+        return
+    try:
+        Engine(settings.docker_host).call("GET", f"/networks/{quote(name, safe='')}")
+    except EngineError as error:
+        if error.status == 404:
+            yield f"PODBUS_NETWORK: the engine has no network {name!r}; `docker network create {name}` makes it"
 
 
 def _port(address: str, port: int, what: str) -> Iterator[str]:

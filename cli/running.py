@@ -30,7 +30,7 @@ def running(paths: DataPaths) -> Running | None:
     path = paths.run / "supervisor.lock"
     try:
         path.stat()
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return None
     lock = FileLock(path)
     try:

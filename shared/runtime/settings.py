@@ -81,26 +81,26 @@ def load_settings(environment: Mapping[str, str] | None = None) -> Settings:
 
         config, errors, warnings = load_config(Path(path))
         problems += errors
-    data = Path(env.get("PODBUS_DATA") or DEFAULT_DATA)
-    if not data.is_absolute():
-        problems.append(f"PODBUS_DATA: {str(data)!r} is not an absolute path")
+    data = _absolute(env.get("PODBUS_DATA") or DEFAULT_DATA, "PODBUS_DATA", problems)
     manifests = env.get("PODBUS_MANIFESTS") or config.static_pod_path or DEFAULT_MANIFESTS
     settings = Settings(
         data=data,
-        manifests=Path(manifests),
+        manifests=_absolute(manifests, "PODBUS_MANIFESTS", problems),
         node_name=_node_name(data, env.get("PODBUS_NODE_NAME", ""), problems),
         port=_whole(env, "PODBUS_PORT", config.port, 1, 65535, problems),
         strict=_flag(env, "PODBUS_STRICT", problems),
         workers=_whole(env, "PODBUS_WORKERS", 1, 1, 64, problems),
         sandbox_image=env.get("PODBUS_SANDBOX_IMAGE") or DEFAULT_SANDBOX_IMAGE,
         network=env.get("PODBUS_NETWORK", ""),
-        node_ip=env.get("PODBUS_NODE_IP", ""),
-        log_root=env.get("PODBUS_POD_LOGS") or "/var/log/pods",
+        node_ip=_ip(env, problems),
+        log_root=str(_absolute(env.get("PODBUS_POD_LOGS") or "/var/log/pods", "PODBUS_POD_LOGS", problems)),
         log_level=_level(env, problems),
         docker_host=env.get("DOCKER_HOST") or "unix:///var/run/docker.sock",
         config=config,
         config_warnings=tuple(warnings),
     )
+    if config.healthz_port == settings.port and _overlap(config.address, config.healthz_bind_address):
+        problems.append(f"healthzPort: {settings.port} is the API's port too; 0 turns /healthz off")
     if problems:
         raise SettingsError(problems)
     return settings
@@ -127,6 +127,30 @@ def _node_name(data: Path, asked: str, problems: list[str]) -> str:
     return name
 
 
+def _absolute(text: str, key: str, problems: list[str]) -> Path:
+    if not Path(text).is_absolute():
+        problems.append(f"{key}: {text!r} is not an absolute path")
+    return Path(text)
+
+
+def _ip(env: Mapping[str, str], problems: list[str]) -> str:
+    text = env.get("PODBUS_NODE_IP", "").strip()
+    if not text:
+        return ""
+    import ipaddress
+
+    try:
+        return str(ipaddress.ip_address(text))
+    except ValueError:
+        problems.append(f"PODBUS_NODE_IP: {text!r} is not an IP address")
+        return ""
+
+
+def _overlap(one: str, other: str) -> bool:
+    """Whether two listeners with the same port would meet."""
+    return one == other or not {one, other}.isdisjoint({"0.0.0.0", "::"})  # noqa: S104  nothing is bound here
+
+
 def _whole(env: Mapping[str, str], key: str, default: int, low: int, high: int, problems: list[str]) -> int:
     text = env.get(key, "").strip()
     if not text:
@@ -147,8 +171,8 @@ def _flag(env: Mapping[str, str], key: str, problems: list[str]) -> bool:
 
 
 def _level(env: Mapping[str, str], problems: list[str]) -> str:
-    text = (env.get("PODBUS_LOG_LEVEL") or "INFO").upper()
-    if text not in ("DEBUG", "INFO", "WARNING", "ERROR"):
+    text = env.get("PODBUS_LOG_LEVEL", "").strip() or "INFO"
+    if text.upper() not in ("DEBUG", "INFO", "WARNING", "ERROR"):
         problems.append(f"PODBUS_LOG_LEVEL: {text!r} is none of DEBUG, INFO, WARNING, ERROR")
         return "INFO"
-    return text
+    return text.upper()

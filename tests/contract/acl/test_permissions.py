@@ -174,7 +174,7 @@ async def test_nobody_gets_in_without_a_password(server: PermittedServer) -> Non
 
 def test_the_server_accepts_the_configuration(tmp_path: Path) -> None:
     path = tmp_path / "nats.conf"
-    text = render(host="127.0.0.1", port=1, node=NODE, store=tmp_path / 'a "b"', passwords=PASSWORDS)
+    text = render(host="127.0.0.1", port=1, node=NODE, store=tmp_path / 'á "b" \\ \n', passwords=PASSWORDS)
     path.write_text(text)
     done = subprocess.run([nats_binary(), "-t", "-c", str(path)], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

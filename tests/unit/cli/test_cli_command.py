@@ -12,7 +12,7 @@ import pytest
 from cli.down import left_pods
 from cli.log_files import RotatingFile, last_lines
 from cli.logs import log_query
-from cli.main import build_parser, main
+from cli.main import build_parser, main, parse
 from cli.up import environment
 from cli.yaml_text import to_yaml
 
@@ -119,3 +119,46 @@ def test_left_pods_are_told_apart_by_their_labels() -> None:
     grace = {"annotation.io.kubernetes.pod.terminationGracePeriod": "7"}
     (pod,) = left_pods([entry("s", "podsandbox"), entry("c", "container", **grace)])
     assert (pod.name, pod.grace, pod.containers, pod.sandboxes) == ("default/web", 7, ["c"], ["s"])
+
+
+@pytest.mark.parametrize(
+    ("words", "names", "namespace"),
+    [
+        ("get pods -n other web", ["web"], "other"),
+        ("get pods web -n other db", ["web", "db"], "other"),
+        ("get pods -o wide web db", ["web", "db"], None),
+        ("describe pod web -n other db", ["web", "db"], "other"),
+    ],
+)
+def test_names_may_stand_behind_options(words: str, names: list[str], namespace: str | None) -> None:
+    arguments = parse(build_parser(), words.split())
+    assert (arguments.names, arguments.namespace) == (names, namespace)
+
+
+@pytest.mark.parametrize("words", ["get pods -n other web --bogus", "logs web more", "down now"])
+def test_words_that_mean_nothing_are_refused(words: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        parse(build_parser(), words.split())
+    assert "unrecognized arguments" in capsys.readouterr().err
+
+
+def run_to_full_disk(*words: str) -> subprocess.CompletedProcess[str]:
+    with open("/dev/full", "w") as full:
+        command = [sys.executable, "-m", "cli.main", *words]
+        return subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+
+
+def test_a_full_disk_behind_the_output_is_told_in_one_line() -> None:
+    done = run_to_full_disk("version")
+    assert (done.returncode, done.stderr) == (1, "podbus: No space left on device\n")
+
+
+@pytest.mark.parametrize("words", [("get", "pods"), ("up",), ("logs", "x"), ("down",)])
+def test_a_file_for_a_data_directory_is_told_without_a_traceback(
+    words: tuple[str, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "file"
+    file.touch()
+    main([*words, "--data", str(file)])
+    told = capsys.readouterr()
+    assert str(file) in told.out + told.err
