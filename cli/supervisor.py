@@ -33,6 +33,8 @@ CHORE_SECONDS = 86400.0
 FIRST_DELAY = 0.2
 MOST_DELAY = 10.0
 _POLL_SECONDS = 0.05
+_SAME_ASK_SECONDS = 1.0
+"""A second signal within this time is the same wish: `timeout` and terminals signal the process and its group."""
 _MEANINGS = {2: "its time to end ran out", 70: "its event loop hung or the bus closed it", 78: "its settings are wrong"}
 
 
@@ -104,6 +106,7 @@ class Supervisor:
         self._chore_seconds = chore_seconds
         self._selector = selectors.DefaultSelector()
         self._asked = 0
+        self._asked_at = 0.0
         self._announced = False
         self._stage: int | None = None
         self._code = EXIT_OK
@@ -171,8 +174,12 @@ class Supervisor:
         return max(0.0, min(times)) if times else None
 
     def _on_signal(self, number: int, _frame: object) -> None:
-        if number != signal.SIGCHLD:
+        if number == signal.SIGCHLD:
+            return
+        now = time.monotonic()
+        if not self._asked or now >= self._asked_at + _SAME_ASK_SECONDS:
             self._asked += 1
+            self._asked_at = now
 
     def _drain_wake(self) -> None:
         try:
@@ -354,7 +361,8 @@ class Supervisor:
                 _signal(process.pid, signal.SIGTERM)
             elif not process.killed and (now >= process.signalled_at + process.program.stop_seconds or self._asked > 1):
                 process.killed = True
-                self._say(f"{process.program.name} didn't end within {process.program.stop_seconds:.0f} s: killed")
+                late = f"didn't end within {process.program.stop_seconds:.0f} s"
+                self._say(f"{process.program.name} {late if self._asked < 2 else 'has to end at once'}: killed")
                 _signal(process.pid, signal.SIGKILL)
                 self._code = self._code or EXIT_LATE
         return False

@@ -133,6 +133,16 @@ def test_at_the_end_api_goes_first_and_the_workers_last(node: Node) -> None:
     assert not node.paths.supervisor_pid.exists()
 
 
+def test_a_signal_that_comes_twice_at_once_is_one_wish(node: Node) -> None:
+    """`timeout` signals the process and then its group; the services get their time all the same."""
+    process = node.start()
+    node.wait_until_up()
+    process.send_signal(signal.SIGTERM)
+    process.send_signal(signal.SIGINT)
+    assert process.wait(30) == 0
+    assert "killed" not in node.supervisor_log()
+
+
 def test_a_killed_service_is_started_again_and_told_why_its_predecessor_ended(node: Node) -> None:
     node.start()
     node.wait_until_up()
