@@ -41,6 +41,8 @@ class PodRecord:
     """What the row holds: an equal memory isn't written again."""
     stored_body: bytes = b""
     untold: list[Event] = field(default_factory=list)
+    clock_offset: float | None = None
+    """Wall clock less time since boot, as the memory's instants go by; None = not looked at yet."""
 
     @classmethod
     def of(cls, stored: StoredPod | None) -> PodRecord:
@@ -70,6 +72,8 @@ class Recorder:
     def save(self, record: PodRecord, memory: PodMemory, events: Iterable[PodEvent]) -> None:
         """Store what differs. Raises nothing for a full disk: the memory goes on without."""
         record.memory = memory
+        if record.clock_offset is None:
+            record.clock_offset = self._clock_offset()
         record.untold.extend(self.events_of(memory, events))
         del record.untold[:-MAX_UNTOLD]
         if record.stored == memory and record.stored_body == record.body and not record.untold:
@@ -105,10 +109,18 @@ class Recorder:
 
     def load_slots(self, slots: Iterable[int]) -> list[StoredPod]:
         """The rows of slots that were just gained, their instants moved to this boot's and this clock's time."""
-        return [
-            StoredPod(memory=self._rebased(row.memory), body=row.body, rev=row.rev)
-            for row in self._store.load_slots(slots)
-        ]
+        return [self._moved(row) for row in self._store.load_slots(slots)]
+
+    def follow_clock(self, record: PodRecord) -> None:
+        """Before each look: a step of the clock since the last one moves the memory's instants with it."""
+        now = self._clock_offset()
+        step = 0.0 if record.clock_offset is None else now - record.clock_offset
+        if record.clock_offset is not None and abs(step) <= CLOCK_STEP_SECONDS:
+            return
+        record.clock_offset = now
+        if record.memory is not None and step:
+            log.info("the clock stepped by %.0f s pod=%s/%s", step, record.memory.namespace, record.memory.name)
+            record.memory = rebase(record.memory, step)
 
     def events_of(self, pod: Named | PodMemory, events: Iterable[PodEvent]) -> list[Event]:
         """Give the events of a pod their ids and times."""
@@ -133,6 +145,21 @@ class Recorder:
 
     def _anchor(self) -> Anchor:
         return Anchor(wall=self._clock.now(), boot_seconds=self._clock.boot_seconds(), boot_id=self._boot_id)
+
+    def _clock_offset(self) -> float:
+        return self._clock.now() - self._clock.boot_seconds()
+
+    def _moved(self, row: StoredPod) -> StoredPod:
+        """Written back at once: the owner after this one would move the instants by the time in between, too."""
+        memory, rev = self._rebased(row.memory), row.rev
+        if memory != replace(row.memory, anchor=None):
+            try:
+                rev = self._store.save(replace(memory, anchor=self._anchor()), row.body)
+            except StoreUnavailable as error:
+                self._failed(error)
+            else:
+                self._worked()
+        return StoredPod(memory=memory, body=row.body, rev=rev)
 
     def _rebased(self, memory: PodMemory) -> PodMemory:
         """After a reboot, or a step of the clock, what remained of a deadline remains."""

@@ -170,6 +170,7 @@ class PodTask:
         for _ in range(_MAX_ROUNDS):
             runtime = await self.context.executor.runtime.pod(self.uid)
             self.runtime = runtime
+            self.context.recorder.follow_clock(self.record)
             memory = self._take_desired(runtime)
             if memory is None:
                 return None
