@@ -4,17 +4,15 @@ acknowledged."""
 from __future__ import annotations
 
 import json
+import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import msgspec
-from sqlalchemy import Connection, Row, bindparam, delete, func, select
+from sqlalchemy import bindparam, delete, func, select
 from sqlalchemy.dialects.sqlite import insert
-from sqlalchemy.exc import DBAPIError
-from sqlalchemy.exc import TimeoutError as PoolTimeout
-from sqlalchemy.sql.dml import ReturningInsert
 
 from services.podworker.adapters.tables import DATABASE, events, pods
 from services.podworker.core.admission import Demand, NodeLimits, Usage, judge
@@ -22,28 +20,50 @@ from services.podworker.core.model import PodMemory, Rejection
 from services.podworker.ports import StoredPod, StoreUnavailable
 from shared.contracts.events import Event
 from shared.kube.ids import slot_of
-from shared.storage.engine import open_engine, reading, writing
+from shared.storage.connection import SqliteFile, Statement, Transaction, as_list, listed_in
 from shared.storage.migrate import check
 
 MAX_PENDING_EVENTS = 10_000
 """While status is away the outbox keeps this many events; then the oldest go."""
 
-_ROW = (pods.c.memory, pods.c.body, pods.c.rev)
 _OWN = ("namespace", "name", "slot", "source", "gen", "hash", "admitted", "ended", "memory", "body")
 _WANTED = ("cpu_milli", "memory_bytes", "host_ports")
+_ROW = select(pods.c.memory, pods.c.body, pods.c.rev)
 
 
-def _upsert(columns: Sequence[str]) -> ReturningInsert[int]:
-    """Built once: building a statement costs more than running it."""
+def _upsert(columns: Sequence[str]) -> Statement:
     statement = insert(pods)
     changed = {column: statement.excluded[column] for column in columns}
-    return statement.on_conflict_do_update(index_elements=["uid"], set_={**changed, "rev": pods.c.rev + 1}).returning(
-        pods.c.rev
+    return Statement(
+        statement.on_conflict_do_update(index_elements=["uid"], set_={**changed, "rev": pods.c.rev + 1}).returning(
+            pods.c.rev
+        ),
+        ["uid", "rev", *columns],
     )
 
 
-_LOAD = select(*_ROW).where(pods.c.uid == bindparam("uid"))
+_LOAD = Statement(_ROW.where(pods.c.uid == bindparam("uid")))
+_LOAD_SLOTS = Statement(_ROW.where(listed_in(pods.c.slot, "slots")).order_by(pods.c.uid))
+_ALL_UIDS = Statement(select(pods.c.uid))
+_ADMITTED = Statement(select(pods.c.admitted).where(pods.c.uid == bindparam("uid")))
+_DELETE = Statement(delete(pods).where(pods.c.uid == bindparam("uid")))
 _SAVE, _ADMIT = _upsert(_OWN), _upsert((*_OWN, *_WANTED))
+
+_OTHERS = (pods.c.admitted == 1) & (pods.c.ended == 0) & (pods.c.uid != bindparam("uid"))
+_SUMS = Statement(
+    select(
+        func.count(),
+        func.coalesce(func.sum(pods.c.cpu_milli), 0),
+        func.coalesce(func.sum(pods.c.memory_bytes), 0),
+    ).where(_OTHERS)
+)
+_PORTS = Statement(select(pods.c.host_ports).where(_OTHERS & (pods.c.host_ports != "[]")))
+
+_APPEND = Statement(insert(events).on_conflict_do_nothing(index_elements=["id"]), ["id", "time", "body"])
+_newest = select(func.max(events.c.seq)).scalar_subquery()
+_CUT = Statement(delete(events).where(events.c.seq <= _newest - bindparam("most")))
+_PENDING = Statement(select(events.c.body).order_by(events.c.seq).limit(bindparam("most")))
+_ACKNOWLEDGE = Statement(delete(events).where(listed_in(events.c.id, "ids")))
 
 _memory = msgspec.json.Decoder(PodMemory)
 _event = msgspec.json.Decoder(Event)
@@ -57,89 +77,83 @@ class SqlitePodStore:
     def __init__(self, data_dir: Path) -> None:
         self._path = data_dir / DATABASE.file
         check(self._path, DATABASE)
-        self._engine = open_engine(self._path)
+        self._file = SqliteFile(self._path)
 
     def close(self) -> None:
-        self._engine.dispose()
+        self._file.close()
 
     def load(self, uid: str) -> StoredPod | None:
-        with self._reading() as connection:
-            row = connection.execute(_LOAD, {"uid": uid}).one_or_none()
-        return None if row is None else _stored(row)
+        with self._reading() as transaction:
+            rows = transaction.rows(_LOAD, uid=uid)
+        return _stored(rows[0]) if rows else None
 
     def load_slots(self, slots: Iterable[int]) -> list[StoredPod]:
-        wanted = sorted(set(slots))
-        query = select(*_ROW).where(pods.c.slot.in_(bindparam("slots", expanding=True))).order_by(pods.c.uid)
-        with self._reading() as connection:
-            return [_stored(row) for row in connection.execute(query, {"slots": wanted})]
+        with self._reading() as transaction:
+            return [_stored(row) for row in transaction.rows(_LOAD_SLOTS, slots=as_list(sorted(set(slots))))]
 
     def all_uids(self) -> set[str]:
-        with self._reading() as connection:
-            return set(connection.execute(select(pods.c.uid)).scalars())
+        with self._reading() as transaction:
+            return {uid for (uid,) in transaction.rows(_ALL_UIDS)}
 
     def save(self, memory: PodMemory, body: bytes, events: Sequence[Event] = ()) -> int:
         """What admission counts (requests, host ports) stays as `admit` stored it."""
-        with self._writing() as connection:
-            rev = _put(connection, memory, body, {})
-            _append(connection, events)
+        with self._writing() as transaction:
+            rev = _put(transaction, memory, body, {})
+            _append(transaction, events)
         return rev
 
     def admit(self, memory: PodMemory, body: bytes, demand: Demand, limits: NodeLimits) -> Rejection | None:
-        with self._writing() as connection:
-            before = connection.execute(select(pods.c.admitted).where(pods.c.uid == memory.uid)).scalar_one_or_none()
+        with self._writing() as transaction:
+            before = transaction.value(_ADMITTED, {"uid": memory.uid})
             rejection = None
             if not (memory.admitted or before):
-                rejection = judge(demand, limits, _usage(connection, memory.uid), memory.source)
+                rejection = judge(demand, limits, _usage(transaction, memory.uid), memory.source)
             judged = msgspec.structs.replace(memory, admitted=rejection is None, rejection=rejection)
             wants = {
                 "cpu_milli": demand.cpu_milli,
                 "memory_bytes": demand.memory_bytes,
                 "host_ports": json.dumps(demand.host_ports),
             }
-            _put(connection, judged, body, wants)
+            _put(transaction, judged, body, wants)
         return rejection
 
     def delete(self, uid: str) -> None:
-        with self._writing() as connection:
-            connection.execute(delete(pods).where(pods.c.uid == uid))
+        with self._writing() as transaction:
+            transaction.run(_DELETE, uid=uid)
 
     def pending_events(self, limit: int) -> list[Event]:
-        with self._reading() as connection:
-            query = select(events.c.body).order_by(events.c.seq).limit(limit)
-            return [_event.decode(body) for body in connection.execute(query).scalars()]
+        with self._reading() as transaction:
+            return [_event.decode(body) for (body,) in transaction.rows(_PENDING, most=limit)]
 
     def acknowledge_events(self, ids: Sequence[str]) -> None:
         if not ids:
             return
-        query = delete(events).where(events.c.id.in_(bindparam("ids", expanding=True)))
-        with self._writing() as connection:
-            connection.execute(query, {"ids": list(ids)})
+        with self._writing() as transaction:
+            transaction.run(_ACKNOWLEDGE, ids=as_list(ids))
 
     @contextmanager
-    def _reading(self) -> Iterator[Connection]:
-        with self._translated(), reading(self._engine) as connection:
-            yield connection
+    def _reading(self) -> Iterator[Transaction]:
+        with self._translated(), self._file.reading() as transaction:
+            yield transaction
 
     @contextmanager
-    def _writing(self) -> Iterator[Connection]:
-        with self._translated(), writing(self._engine) as connection:
-            yield connection
+    def _writing(self) -> Iterator[Transaction]:
+        with self._translated(), self._file.writing() as transaction:
+            yield transaction
 
     @contextmanager
     def _translated(self) -> Iterator[None]:
         try:
             yield
-        except DBAPIError as error:
-            raise StoreUnavailable(f"{self._path}: {error.orig}") from error
-        except PoolTimeout as error:
-            raise StoreUnavailable(f"{self._path}: the connection is in use") from error
+        except sqlite3.Error as error:
+            raise StoreUnavailable(f"{self._path}: {error}") from error
 
 
-def _stored(row: Row[Any, Any, Any]) -> StoredPod:
-    return StoredPod(memory=_memory.decode(row.memory), body=row.body, rev=row.rev)
+def _stored(row: sqlite3.Row) -> StoredPod:
+    return StoredPod(memory=_memory.decode(row["memory"]), body=row["body"], rev=row["rev"])
 
 
-def _put(connection: Connection, memory: PodMemory, body: bytes, wants: dict[str, Any]) -> int:
+def _put(transaction: Transaction, memory: PodMemory, body: bytes, wants: dict[str, Any]) -> int:
     """Insert or replace the row; the new rev. `wants` are the columns of what the pod asks for."""
     columns = {
         "uid": memory.uid,
@@ -156,7 +170,7 @@ def _put(connection: Connection, memory: PodMemory, body: bytes, wants: dict[str
         "body": body,
         **wants,
     }
-    return int(connection.execute(_ADMIT if wants else _SAVE, columns).scalar_one())
+    return int(transaction.value(_ADMIT if wants else _SAVE, columns))
 
 
 def _has_ended(memory: PodMemory) -> bool:
@@ -169,28 +183,25 @@ def _has_ended(memory: PodMemory) -> bool:
     return memory.termination is None and phase in ("Succeeded", "Failed")
 
 
-def _usage(connection: Connection, uid: str) -> Usage:
+def _usage(transaction: Transaction, uid: str) -> Usage:
     """What all other admitted, not ended pods take."""
-    others = (pods.c.admitted == 1) & (pods.c.ended == 0) & (pods.c.uid != uid)
-    sums = select(
-        func.count(),
-        func.coalesce(func.sum(pods.c.cpu_milli), 0),
-        func.coalesce(func.sum(pods.c.memory_bytes), 0),
-    ).where(others)
-    count, cpu_milli, memory_bytes = connection.execute(sums).one()
-    ports = connection.execute(select(pods.c.host_ports).where(others & (pods.c.host_ports != "[]"))).scalars()
+    ((count, cpu_milli, memory_bytes),) = transaction.rows(_SUMS, uid=uid)
     return Usage(
         pods=count,
         cpu_milli=cpu_milli,
         memory_bytes=memory_bytes,
-        host_ports=frozenset((str(p), str(ip), int(port)) for row in ports for p, ip, port in json.loads(row)),
+        host_ports=frozenset(
+            (str(p), str(ip), int(port))
+            for (text,) in transaction.rows(_PORTS, uid=uid)
+            for p, ip, port in json.loads(text)
+        ),
     )
 
 
-def _append(connection: Connection, new: Sequence[Event]) -> None:
+def _append(transaction: Transaction, new: Sequence[Event]) -> None:
     if not new:
         return
-    rows = [{"id": event.id, "time": event.time, "body": _encode(event).decode()} for event in new]
-    connection.execute(insert(events).on_conflict_do_nothing(index_elements=["id"]), rows)
-    newest = select(func.max(events.c.seq)).scalar_subquery()
-    connection.execute(delete(events).where(events.c.seq <= newest - MAX_PENDING_EVENTS))
+    transaction.run_each(
+        _APPEND, [{"id": event.id, "time": event.time, "body": _encode(event).decode()} for event in new]
+    )
+    transaction.run(_CUT, most=MAX_PENDING_EVENTS)

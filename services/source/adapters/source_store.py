@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from sqlalchemy import delete, insert, select
-from sqlalchemy.exc import DBAPIError
+from sqlalchemy import Text, bindparam, delete, insert, select
 
 from services.source.adapters.tables import DATABASE, objects, sources
 from services.source.core.state import StoredObject
 from services.source.ports import Remembered, StoreUnavailable
-from shared.storage.engine import open_engine, reading, writing
+from shared.storage.connection import SqliteFile, Statement
 from shared.storage.migrate import check
+
+_ASKED = bindparam("source", type_=Text)
+_SOURCE = Statement(select(sources).where(sources.c.source == _ASKED))
+_OBJECTS = Statement(select(objects).where(objects.c.source == _ASKED))
+_FORGET_SOURCE = Statement(delete(sources).where(sources.c.source == _ASKED))
+_FORGET_OBJECTS = Statement(delete(objects).where(objects.c.source == _ASKED))
+_ADD_SOURCE = Statement(insert(sources), ["source", "origin", "gen", "listed_at", "state"])
+_ADD_OBJECT = Statement(insert(objects), [column.name for column in objects.columns])
 
 
 class SqliteSourceStore:
@@ -22,65 +30,63 @@ class SqliteSourceStore:
     def __init__(self, data_dir: Path) -> None:
         self._path = data_dir / DATABASE.file
         check(self._path, DATABASE)
-        self._engine = open_engine(self._path)
+        self._file = SqliteFile(self._path)
 
     def close(self) -> None:
-        self._engine.dispose()
+        self._file.close()
 
     def load(self, source: str, origin: str) -> Remembered:
-        with self._translated(), reading(self._engine) as connection:
-            known = connection.execute(select(sources).where(sources.c.source == source)).one_or_none()
-            if known is None:
+        with self._translated(), self._file.reading() as transaction:
+            known = transaction.rows(_SOURCE, source=source)
+            if not known:
                 return Remembered((), 0, 0.0)
-            if known.origin != origin:  # another directory's pods are not this one's last good set
-                return Remembered((), known.gen, 0.0)
-            rows = connection.execute(select(objects).where(objects.c.source == source)).all()
+            gen: int = known[0]["gen"]
+            if known[0]["origin"] != origin:  # another directory's pods are not this one's last good set
+                return Remembered((), gen, 0.0)
+            rows = transaction.rows(_OBJECTS, source=source)
         kept = tuple(
             StoredObject(
-                path=row.path,
-                document=row.document,
-                uid=row.uid,
-                namespace=row.namespace,
-                name=row.name,
-                body=row.body,
-                hash=row.hash,
-                gen=row.gen,
-                seen=row.seen,
+                path=row["path"],
+                document=row["document"],
+                uid=row["uid"],
+                namespace=row["namespace"],
+                name=row["name"],
+                body=row["body"],
+                hash=row["hash"],
+                gen=row["gen"],
+                seen=row["seen"],
             )
             for row in rows
         )
-        return Remembered(kept, known.gen, known.listed_at)
+        return Remembered(kept, gen, known[0]["listed_at"])
 
     def save(self, source: str, origin: str, rows: Sequence[StoredObject], gen: int, listed_at: float) -> None:
-        with self._translated(), writing(self._engine) as connection:
-            connection.execute(delete(objects).where(objects.c.source == source))
-            if rows:
-                connection.execute(
-                    insert(objects),
-                    [
-                        {
-                            "source": source,
-                            "path": row.path,
-                            "document": row.document,
-                            "uid": row.uid,
-                            "namespace": row.namespace,
-                            "name": row.name,
-                            "body": row.body,
-                            "hash": row.hash,
-                            "gen": row.gen,
-                            "seen": row.seen,
-                        }
-                        for row in rows
-                    ],
-                )
-            connection.execute(delete(sources).where(sources.c.source == source))
-            connection.execute(
-                insert(sources).values(source=source, origin=origin, gen=gen, listed_at=listed_at, state="{}")
+        with self._translated(), self._file.writing() as transaction:
+            transaction.run(_FORGET_OBJECTS, source=source)
+            transaction.run_each(
+                _ADD_OBJECT,
+                [
+                    {
+                        "source": source,
+                        "path": row.path,
+                        "document": row.document,
+                        "uid": row.uid,
+                        "namespace": row.namespace,
+                        "name": row.name,
+                        "body": row.body,
+                        "hash": row.hash,
+                        "gen": row.gen,
+                        "seen": row.seen,
+                    }
+                    for row in rows
+                ],
             )
+            transaction.run(_FORGET_SOURCE, source=source)
+            transaction.run(_ADD_SOURCE, source=source, origin=origin, gen=gen, listed_at=listed_at, state="{}")
 
     @contextmanager
     def _translated(self) -> Iterator[None]:
         try:
             yield
-        except DBAPIError as error:
-            raise StoreUnavailable(f"{self._path}: {error.orig}") from error
+        except sqlite3.Error as error:
+            raise StoreUnavailable(f"{self._path}: {error}") from error

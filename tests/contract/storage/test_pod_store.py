@@ -135,7 +135,7 @@ def test_a_lock_held_too_long_is_store_unavailable(
     tmp_path: Path, store: SqlitePodStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """And the store works again once the lock is free."""
-    monkeypatch.setattr("shared.storage.engine.BUSY_TIMEOUT_MS", 50)
+    monkeypatch.setattr("shared.storage.connection.BUSY_TIMEOUT_MS", 50)
     impatient = SqlitePodStore(tmp_path)
     blocker = open_engine(tmp_path / "pods.db")
     with writing(blocker), pytest.raises(StoreUnavailable, match=r"pods\.db: database is locked"):
