@@ -14,6 +14,7 @@ _M_ARENA_MAX = -8
 _libc = ctypes.CDLL(None, use_errno=True)
 
 EXIT_CRASHED = 70
+_MEANINGS = {2: "its time to end ran out", 70: "its event loop hung or the bus closed it", 78: "its settings are wrong"}
 HANDLED = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGCHLD)
 
 
@@ -67,3 +68,25 @@ def fork(body: Callable[[], int], *, output: int | None, close: Iterable[int]) -
             sys.stderr.flush()
         finally:
             os._exit(code)
+
+
+def send_signal(pid: int, number: signal.Signals) -> None:
+    try:
+        os.kill(pid, number)
+    except ProcessLookupError:
+        return
+
+
+def read_some(fd: int) -> bytes | None:
+    """None when there is nothing now, b"" at the end."""
+    try:
+        return os.read(fd, 65536)
+    except BlockingIOError:
+        return None
+
+
+def why_ended(code: int) -> str:
+    if code < 0:
+        return f"was ended by {signal.Signals(-code).name}"
+    meaning = _MEANINGS.get(code, "")
+    return f"ended with exit code {code}" + (f" ({meaning})" if meaning else "")

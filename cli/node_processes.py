@@ -7,7 +7,10 @@ import socket
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+from cli.bus_liveness import keeps_values
+from cli.first_start import BusServer
 from cli.supervisor import Program
+from shared.contracts.acl import OPERATOR
 from shared.contracts.subject import SERVICES, ServiceName
 from shared.runtime.service import Build, run
 from shared.runtime.settings import Settings
@@ -26,15 +29,18 @@ _GOGC = "20"
 """The Go runtime's default of 100 trades 5 MiB for time that a node's bus doesn't need (spec: 21 -> 15 MiB)."""
 
 
-def node_programs(settings: Settings, builds: Mapping[ServiceName, Build], *, server: str, port: int) -> list[Program]:
-    """All processes of `podbus up`. `server`: path of nats-server; `port`: the one it listens on."""
+def node_programs(
+    settings: Settings, builds: Mapping[ServiceName, Build], *, server: str, bus: BusServer
+) -> list[Program]:
+    """All processes of `podbus up`. `server`: path of nats-server."""
     programs = [
         Program(
             name=NATS,
             body=nats_server(server, settings.paths.nats / "nats.conf"),
             stage=3,
             stop_seconds=_NATS_STOP_SECONDS,
-            answers=lambda: greets(port),
+            answers=lambda: greets(bus.port),
+            alive=lambda: keeps_values(bus.port, OPERATOR, bus.passwords[OPERATOR]),
             is_echoed=False,
         )
     ]

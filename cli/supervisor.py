@@ -14,7 +14,8 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
-from cli.child import HANDLED, fork
+from cli.child import HANDLED, fork, read_some, send_signal, why_ended
+from cli.liveness import Liveness
 from cli.log_files import RotatingFile, last_lines
 from shared.runtime.backoff import Delays
 
@@ -35,7 +36,6 @@ MOST_DELAY = 10.0
 _POLL_SECONDS = 0.05
 _SAME_ASK_SECONDS = 1.0
 """A second signal within this time is the same wish: `timeout` and terminals signal the process and its group."""
-_MEANINGS = {2: "its time to end ran out", 70: "its event loop hung or the bus closed it", 78: "its settings are wrong"}
 
 
 @dataclass(frozen=True)
@@ -51,6 +51,8 @@ class Program:
     """From SIGTERM to SIGKILL."""
     answers: Callable[[], bool] | None = None
     """Asked until true instead of waiting for the line: for programs that can't write one."""
+    alive: Callable[[], bool] | None = None
+    """Asked every ten seconds once it's ready; when it says no again and again the process hangs, and is killed."""
     is_echoed: bool = True
     """Whether people at the terminal see its log lines too."""
 
@@ -60,6 +62,7 @@ class _Process:
     program: Program
     log: RotatingFile
     delays: Delays = field(default_factory=lambda: Delays(FIRST_DELAY, MOST_DELAY))
+    liveness: Liveness = field(default_factory=lambda: Liveness(None))
     pid: int = 0
     started_at: float = 0.0
     is_ready: bool = False
@@ -95,7 +98,9 @@ class Supervisor:
         """`say`: lines for people. `echo`: gets every log line too. `all_ready`: called once. `in_child`: lets go, in
         each child, of what only this process may hold. `chore`: run every `chore_seconds` in a short process of its
         own."""
-        self._processes = [_Process(p, RotatingFile(logs / f"{p.name}.log")) for p in programs]
+        self._processes = [
+            _Process(p, RotatingFile(logs / f"{p.name}.log"), liveness=Liveness(p.alive)) for p in programs
+        ]
         self._say = say
         self._echo = echo
         self._all_ready = all_ready
@@ -150,6 +155,7 @@ class Supervisor:
             self._ask_answers()
             self._look_at_start(now)
             self._do_chore(now)
+            self._ask_liveness(now)
         if self._asked and self._stage is None:
             self._begin_stop()
         if self._stage is not None:
@@ -165,6 +171,7 @@ class Supervisor:
                     times.append(process.signalled_at + process.program.stop_seconds - now)
         else:
             times += [p.start_at - now for p in self._processes if p.start_at is not None]
+            times += [p.liveness.due - now for p in self._processes if p.liveness.due is not None]
             if any(p.pid and not p.is_ready and p.program.answers for p in self._processes):
                 times.append(_POLL_SECONDS)
             if self._chore is not None:
@@ -198,8 +205,7 @@ class Supervisor:
     def _start(self, process: _Process) -> None:
         output_read, output_write = os.pipe2(os.O_CLOEXEC)
         ready_read, ready_write = os.pipe2(os.O_CLOEXEC)
-        ours = [fd for p in self._processes for fd in (p.output, p.ready) if fd is not None]
-        close = [*self._wake, self._selector.fileno(), output_read, ready_read, *ours]
+        close = [*self._descriptors(), output_read, ready_read]
 
         def body() -> int:
             for other in self._processes:
@@ -234,7 +240,7 @@ class Supervisor:
 
     def _read_ready(self, process: _Process) -> None:
         assert process.ready is not None
-        line = _read(process.ready)
+        line = read_some(process.ready)
         if line is None:
             return
         self._close_ready(process)
@@ -243,6 +249,7 @@ class Supervisor:
 
     def _is_ready(self, process: _Process) -> None:
         process.is_ready = process.was_ready = True
+        process.liveness.begin(time.monotonic())
         took = time.monotonic() - process.started_at
         self._say(f"{process.program.name} ready" + (f" again after {took:.1f} s" if process.reason else ""))
 
@@ -272,11 +279,22 @@ class Supervisor:
         if self._chore is None or now < self._chore_at:
             return
         self._chore_at = now + self._chore_seconds
-        ours = [fd for p in self._processes for fd in (p.output, p.ready) if fd is not None]
         try:
-            fork(self._chore, output=None, close=[*self._wake, self._selector.fileno(), *ours])
+            fork(self._chore, output=None, close=self._descriptors())
         except OSError as error:
             self._say(f"the daily chore can't be started: {error}")
+
+    def _ask_liveness(self, now: float) -> None:
+        for process in self._processes:
+            try:
+                process.liveness.ask(now, self._descriptors())
+            except OSError as error:
+                self._say(f"{process.program.name} can't be asked whether it works: {error}")
+
+    def _descriptors(self) -> list[int]:
+        """What a short process of ours must not hold."""
+        ours = [fd for p in self._processes for fd in (p.output, p.ready) if fd is not None]
+        return [*self._wake, self._selector.fileno(), *ours]
 
     # -- children that end ------------------------------------------------------------------------------------
 
@@ -292,6 +310,10 @@ class Supervisor:
             for process in self._processes:
                 if process.pid == pid:
                     self._ended(process, os.waitstatus_to_exitcode(status))
+                elif process.liveness.pid == pid and process.liveness.answered(status, time.monotonic()):
+                    self._say(f"{process.program.name} hangs: killed")
+                    process.liveness.end()
+                    send_signal(process.pid, signal.SIGKILL)
 
     def _ended(self, process: _Process, code: int) -> None:
         while process.output is not None and self._read_output(process):
@@ -301,7 +323,8 @@ class Supervisor:
         now = time.monotonic()
         lived = now - process.started_at
         process.pid, process.exit_code = 0, code
-        process.reason = _why(code)
+        process.liveness.end()
+        process.reason = why_ended(code)
         if self._stage is not None:
             return
         if not process.is_ready:
@@ -316,7 +339,7 @@ class Supervisor:
     def _read_output(self, process: _Process) -> bool:
         """Hand on what it wrote, a bufferful at a time; False when there is no more now."""
         assert process.output is not None
-        data = _read(process.output)
+        data = read_some(process.output)
         if data is None:
             return False
         if not data:
@@ -345,6 +368,7 @@ class Supervisor:
         self._stage = min(process.program.stage for process in self._processes)
         for process in self._processes:
             process.start_at = None
+            process.liveness.end()
         self._stopping()
 
     def _stop_on(self, now: float) -> bool:
@@ -358,33 +382,11 @@ class Supervisor:
         for process in alive:
             if process.signalled_at is None:
                 process.signalled_at = now
-                _signal(process.pid, signal.SIGTERM)
+                send_signal(process.pid, signal.SIGTERM)
             elif not process.killed and (now >= process.signalled_at + process.program.stop_seconds or self._asked > 1):
                 process.killed = True
                 late = f"didn't end within {process.program.stop_seconds:.0f} s"
                 self._say(f"{process.program.name} {late if self._asked < 2 else 'has to end at once'}: killed")
-                _signal(process.pid, signal.SIGKILL)
+                send_signal(process.pid, signal.SIGKILL)
                 self._code = self._code or EXIT_LATE
         return False
-
-
-def _signal(pid: int, number: signal.Signals) -> None:
-    try:
-        os.kill(pid, number)
-    except ProcessLookupError:
-        return
-
-
-def _read(fd: int) -> bytes | None:
-    """None when there is nothing now, b"" at the end."""
-    try:
-        return os.read(fd, 65536)
-    except BlockingIOError:
-        return None
-
-
-def _why(code: int) -> str:
-    if code < 0:
-        return f"was ended by {signal.Signals(-code).name}"
-    meaning = _MEANINGS.get(code, "")
-    return f"ended with exit code {code}" + (f" ({meaning})" if meaning else "")

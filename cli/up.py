@@ -190,7 +190,7 @@ def _run(
     gc.collect()
     gc.freeze()
     supervisor = Supervisor(
-        node_programs(settings, services, server=server, port=bus.port),
+        node_programs(settings, services, server=server, bus=bus),
         logs=paths.log,
         say=console.say,
         echo=echo,
