@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import faulthandler
-import json
 import os
 import socket
 import sys
@@ -15,6 +14,8 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
+
+import msgspec
 
 BEAT_SECONDS = 5.0
 HANG_SECONDS = 15.0
@@ -67,7 +68,7 @@ class HealthFile:
     def write(self, facts: Mapping[str, object]) -> None:
         self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         scratch = self._path.with_suffix(f".{os.getpid()}")
-        scratch.write_text(json.dumps(facts))
+        scratch.write_bytes(msgspec.json.encode(facts))
         scratch.replace(self._path)
 
     def remove(self) -> None:

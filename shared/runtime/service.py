@@ -38,12 +38,20 @@ STOP_SECONDS = 10.0
 """From SIGTERM to the end: what isn't done then is left to the next start."""
 
 
-def package_version() -> str:
-    """podbus' own version; "0.0.0" when it runs without being installed."""
+def _installed_version() -> str:
     try:
         return version("podbus")
     except PackageNotFoundError:
         return "0.0.0"
+
+
+_VERSION = _installed_version()
+"""Asked for at the import: under `podbus up` once, before the services are forked (2 MiB in each of them else)."""
+
+
+def package_version() -> str:
+    """podbus' own version; "0.0.0" when it runs without being installed."""
+    return _VERSION
 
 
 @dataclass(frozen=True)

@@ -15,16 +15,22 @@ from shared.contracts.streams import StreamCommand
 
 _PARAMETERS: dict[str, Any] = {
     "parameters": [
-        {"in": "query", "name": name, "schema": {"type": kind}}
-        for name, kind in (
-            ("follow", "boolean"),
-            ("previous", "boolean"),
-            ("timestamps", "boolean"),
-            ("tailLines", "integer"),
-            ("limitBytes", "integer"),
-            ("sinceSeconds", "integer"),
-            ("sinceTime", "string"),
-        )
+        *(
+            {"in": "path", "name": name, "required": True, "schema": {"type": "string"}}
+            for name in ("namespace", "pod", "container")
+        ),
+        *(
+            {"in": "query", "name": name, "schema": {"type": kind}}
+            for name, kind in (
+                ("follow", "boolean"),
+                ("previous", "boolean"),
+                ("timestamps", "boolean"),
+                ("tailLines", "integer"),
+                ("limitBytes", "integer"),
+                ("sinceSeconds", "integer"),
+                ("sinceTime", "string"),
+            )
+        ),
     ]
 }
 
@@ -38,7 +44,9 @@ def logs_router(face: Face) -> APIRouter:
         response_class=Response,
         openapi_extra=_PARAMETERS,
     )
-    async def container_logs(request: Request, namespace: str, pod: str, container: str) -> Response:
+    async def container_logs(request: Request) -> Response:
+        # not as arguments: FastAPI would load pydantic.v1 to look at their types, 4 MiB
+        namespace, pod, container = (request.path_params[name] for name in ("namespace", "pod", "container"))
         try:
             options = log_options(parse_query(request.scope["query_string"]), face.clock.now())
         except ValueError:
