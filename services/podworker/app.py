@@ -212,7 +212,12 @@ async def build(context: Context) -> Service:
             "beat": beat,
         },
         metadata={"lock": locks.identity, "engine": engine.version},
-        facts=lambda: {"pods": len(pods), "slots": len(ownership.owned), "trouble": recorder.trouble},
+        facts=lambda: {
+            "worker": ownership.index,
+            "pods": len(pods),
+            "slots": len(ownership.owned),
+            "trouble": recorder.trouble,
+        },
     )
 
 
