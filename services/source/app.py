@@ -56,7 +56,7 @@ async def build(context: Context) -> Service:
     async def stop() -> None:
         store.close()
 
-    tasks: dict[str, Forever] = {"publish": publisher.run, "events": events.run}
+    tasks: dict[str, Forever] = {"publish": publisher.run, "forget": publisher.forget, "events": events.run}
     for source in files:
         tasks["files"] = source.run
     return Service(recover=recover, subscribe=subscribe, ready=ready, stop=stop, tasks=tasks)

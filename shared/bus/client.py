@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -34,6 +35,8 @@ Body = TypeVar("Body")
 MAX_VALUE_BYTES = 2 << 20
 _BUCKET_BYTES = 256 << 20
 _KEYS_CONSUMER_SECONDS = 5.0
+FORGET_SECONDS = 300.0
+"""How long the mark of a deleted key stays at least: by then every watch has seen it or has listed again."""
 _CODES: dict[str, Code] = {
     "400": "invalid",
     "403": "forbidden",
@@ -256,6 +259,32 @@ class Bus:
         except _NETWORK_ERRORS as error:
             raise BusUnavailable(f"{bucket.name}: {error or type(error).__name__}") from error
         return found
+
+    async def forget_deleted(self, bucket: Bucket, *, older_than: float = FORGET_SECONDS, most: int = 1000) -> int:
+        """Drop the marks that deleted keys leave in the stream for ever, when they are older than this many seconds;
+        how many went. For the owner of a family of the bucket's keys. The stream's last message always stays: a watch's
+        list is complete with it. Raises BusUnavailable."""
+        try:
+            store = await self.bucket(bucket)
+            watcher = await store.watchall(meta_only=True, inactive_threshold=_KEYS_CONSUMER_SECONDS)
+            marks: list[tuple[str, int]] = []
+            now = datetime.now(UTC)
+            try:
+                while (entry := await watcher.updates(timeout=5)) is not None:  # type: ignore[no-untyped-call]
+                    age = (now - entry.created).total_seconds()
+                    if entry.operation in ("DEL", "PURGE") and age >= older_than and len(marks) < most:
+                        marks.append((entry.key, entry.revision))
+            finally:
+                await watcher.stop()  # type: ignore[no-untyped-call]
+            _, last = await self.last_sequence(bucket)
+            old = [(key, revision) for key, revision in marks if revision != last]
+            for key, revision in old:
+                # up to the mark and no further: the key may have been put again meanwhile
+                subject = f"$KV.{bucket.name}.{key}"
+                await self._js.purge_stream(f"KV_{bucket.name}", seq=revision + 1, subject=subject)
+        except _NETWORK_ERRORS as error:
+            raise BusUnavailable(f"{bucket.name}: {error or type(error).__name__}") from error
+        return len(old)
 
     async def last_sequence(self, bucket: Bucket) -> tuple[str, int]:
         """(identity of the stream, its last sequence), for the gap check. Raises BusUnavailable."""

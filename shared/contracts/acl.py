@@ -2,7 +2,8 @@
 
 Written for the calls that shared.bus makes. A service that isn't an entry's owner or consumer is refused by the
 server, whatever its code does. Key-value buckets are streams: reading one means making a consumer of it, which
-can't be narrowed to a family of keys; writing is narrowed to the families that the service owns.
+can't be narrowed to a family of keys; writing is narrowed to the families that the service owns. Dropping the marks
+of deleted keys is a call on the stream too: only the owner of a family, whose keys come and go, may do it.
 """
 
 from __future__ import annotations
@@ -47,6 +48,8 @@ def permissions(service: ServiceName, node: str) -> Permissions:
             publish.add(_written(key))
     for bucket in buckets_of(service):
         publish.update(_read(bucket, node))
+    for bucket in {key.bucket for key in KEYS if key.owner == service and key.id}:
+        publish.update(f"{prefix}.STREAM.PURGE.KV_{bucket.name}" for prefix in _api(node))
     for verb in ("PING", "INFO", "STATS"):
         # nats.micro: asked of all, of this service, of one process of it
         subscribe.update({f"$SRV.{verb}", f"$SRV.{verb}.podbus-{service}", f"$SRV.{verb}.podbus-{service}.*"})
@@ -90,7 +93,10 @@ def _read(bucket: Bucket, node: str) -> set[str]:
         f"CONSUMER.INFO.{stream}.>",
         f"CONSUMER.DELETE.{stream}.>",
     )
-    # A server maps its own domain's subjects to the plain ones before it looks at permissions (seen with 2.9.10); a
-    # node that is reached through a hub sees the domain's.
-    prefixes = (f"$JS.{subject_token(node)}.API", "$JS.API")
-    return {f"{prefix}.{call}" for prefix in prefixes for call in calls} | {f"$JS.FC.{stream}.>"}
+    return {f"{prefix}.{call}" for prefix in _api(node) for call in calls} | {f"$JS.FC.{stream}.>"}
+
+
+def _api(node: str) -> tuple[str, str]:
+    """A server maps its own domain's subjects to the plain ones before it looks at permissions (seen with 2.9.10); a
+    node that is reached through a hub sees the domain's."""
+    return f"$JS.{subject_token(node)}.API", "$JS.API"

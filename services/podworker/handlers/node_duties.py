@@ -132,3 +132,4 @@ class NodeDuties:
             if uid and uid not in rows and self._desired.get(uid) is None:
                 log.info("stale status key removed uid=%s", uid)
                 await self._bus.delete(POD_REPORT, uid)
+        await self._bus.forget_deleted(STATUS)

@@ -13,6 +13,7 @@ from shared.contracts.registry import POD_DESIRED, PODS, SOURCE_MARKER
 log = logging.getLogger("podbus.source.publish")
 
 _RETRY_SECONDS = 0.5
+_FORGET_EVERY_SECONDS = 300.0
 
 
 class Publisher:
@@ -63,6 +64,15 @@ class Publisher:
                 log.debug("publishing waits error=%s", error)
                 self._work.set()
                 await asyncio.sleep(_RETRY_SECONDS)
+
+    async def forget(self) -> None:
+        """A guarded task: what deleted pods leave in the bucket goes too, else it would only grow."""
+        while True:
+            await asyncio.sleep(_FORGET_EVERY_SECONDS)
+            try:
+                await self._bus.forget_deleted(PODS)
+            except BusUnavailable as error:
+                log.debug("forgetting waits error=%s", error)
 
     async def _level(self) -> None:
         """Pods before their marker: a ready marker speaks of pods that are there. Deletions after it: a key that

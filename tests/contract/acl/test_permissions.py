@@ -17,7 +17,7 @@ from shared.bus import Bus, BusUnavailable, Credentials, connect
 from shared.bus.watch import BucketWatch
 from shared.contracts.acl import all_permissions, buckets_of, permissions
 from shared.contracts.registry import BUCKETS, HINTS, KEYS, REQUESTS
-from shared.contracts.subject import SERVICES, AnyHint, AnyKey, AnyRequest, ServiceName
+from shared.contracts.subject import SERVICES, AnyHint, AnyKey, AnyRequest, Bucket, ServiceName
 from tests.support.eventually import eventually_async
 from tests.support.nats_server import NatsServer, nats_binary
 
@@ -136,6 +136,25 @@ async def test_a_key_is_written_by_its_owner_only_and_seen_by_its_consumers(
             assert key.key(id_) in found, name
             task.cancel()
         await owner.delete(key, id_)
+
+
+@pytest.mark.parametrize("bucket", BUCKETS, ids=label)
+async def test_marks_of_deleted_keys_are_dropped_by_the_owner_of_such_keys_only(
+    server: PermittedServer, bucket: Bucket
+) -> None:
+    (family,) = (key for key in KEYS if key.bucket == bucket and key.prefix == "pod")
+    async with buses(server) as all_buses:
+        owner = all_buses[family.owner]
+        for name, bus in all_buses.items():
+            await owner.put(family, family.example, "gone")
+            await owner.delete(family, "gone")
+            await owner.put(family, family.example, "stays")
+            if name == family.owner:
+                assert await bus.forget_deleted(bucket, older_than=0) >= 1
+                assert await bus.forget_deleted(bucket, older_than=0) == 0
+            else:
+                with pytest.raises(BusUnavailable):
+                    await bus.forget_deleted(bucket, older_than=0)
 
 
 async def test_any_service_that_uses_a_bucket_may_be_the_first_to_make_it(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from shared.bus import BucketWatch, Bus, BusUnavailable, NoResponder, RemoteError, connect
-from shared.contracts.registry import NODE_REPORT, SLOT_RELEASED, SOURCES, STATUS
+from shared.contracts.registry import NODE_REPORT, POD_REPORT, SLOT_RELEASED, SOURCES, STATUS
 from shared.contracts.sources import SourceList, SourcesQuery
 from shared.contracts.status import NodeReport
 from shared.contracts.worker import SlotReleased
@@ -147,6 +147,38 @@ async def test_a_watch_sees_what_is_written_after_the_server_was_killed(nats_ser
 
         await eventually_async(put_again, within=10)
         await eventually_async(lambda: b'"ts":2.0' in seen.keys["node"], within=10)
+        task.cancel()
+
+
+async def messages(bus: Bus) -> int:
+    return int((await bus._js.stream_info(f"KV_{STATUS.name}")).state.messages)
+
+
+async def test_deleted_keys_leave_nothing_for_ever(nats_server: NatsServer) -> None:
+    """Each edit of a static pod is a new key: marks of deleted ones would fill the stream within years."""
+    async with bus_of(nats_server, "podworker") as bus:
+        for name in ("a", "b", "back", "stays"):
+            await bus.put(POD_REPORT, POD_REPORT.example, name)
+        for name in ("a", "b", "back"):
+            await bus.delete(POD_REPORT, name)
+        await bus.put(POD_REPORT, POD_REPORT.example, "back")
+        before = await messages(bus)
+        assert await bus.forget_deleted(STATUS, older_than=3600) == 0
+        assert await bus.forget_deleted(STATUS, older_than=0) == 2
+        assert await messages(bus) == before - 2
+        assert set(await bus.keys(STATUS)) >= {"pod.back", "pod.stays"}
+
+
+async def test_a_list_completes_when_the_last_message_is_a_deletion(nats_server: NatsServer) -> None:
+    async with bus_of(nats_server, "podworker") as bus:
+        await bus.put(POD_REPORT, POD_REPORT.example, "one")
+        await bus.put(POD_REPORT, POD_REPORT.example, "two")
+        await bus.delete(POD_REPORT, "two")
+        await bus.forget_deleted(STATUS, older_than=0)
+        seen = Seen(bus)
+        task = asyncio.create_task(seen.watch.run())
+        await asyncio.wait_for(seen.watch.listed.wait(), 10)
+        assert "pod.one" in seen.keys and "pod.two" not in seen.keys and seen.lists == 1
         task.cancel()
 
 
