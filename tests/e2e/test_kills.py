@@ -107,6 +107,21 @@ def test_a_killed_process_comes_back_and_no_pod_notices(node: Node, service: str
     assert node.json("/podbus")["noWorker"] in (None, "", False)
 
 
+def test_a_nats_server_that_hangs_is_replaced_and_no_pod_notices(node: Node) -> None:
+    """Three questions in vain, three seconds each, and the pauses between them: 25 s."""
+    before = witness(node)
+    said = len(node.log())
+    (hung,) = node.pids("nats-server")
+    os.kill(hung, signal.SIGSTOP)
+    eventually(lambda: "nats-server hangs: killed" in node.log()[said:], within=60, every=0.2)
+    eventually(lambda: "nats-server ready again" in node.log()[said:], within=RETURN_SECONDS, every=0.2)
+    node.apply("extra.yaml", sleeper("late", grace=1))
+    eventually(lambda: node.ready_pods() == {*PODS, "late"}, within=RIGHT_SECONDS, every=0.2)
+    node.withdraw("extra.yaml")
+    eventually(lambda: node.pods().keys() == set(PODS), within=RIGHT_SECONDS, every=0.2)
+    eventually(lambda: witness(node) == before, within=5)
+
+
 def test_a_killed_supervisor_takes_its_children_along_and_the_next_one_adopts_the_pods(node: Node) -> None:
     before = witness(node)
     children = [pid for name in ("source", "status", "stats", "api", "podworker") for pid in node.pids(name)]
