@@ -46,13 +46,6 @@ def open_engine(path: Path, *, synchronous: str = "NORMAL") -> Engine:
 
 
 @contextmanager
-def reading(engine: Engine) -> Iterator[Connection]:
-    """A read transaction: one snapshot for all its statements; it never waits for a writer."""
-    with engine.connect() as connection, connection.begin():
-        yield connection
-
-
-@contextmanager
 def writing(engine: Engine) -> Iterator[Connection]:
     """A write transaction: alone from its first statement on, committed at the end, rolled back by an
     exception."""
