@@ -112,8 +112,9 @@ class Node:
     def close(self) -> None:
         if self._process is not None:
             self.stop()
-        for line in self.docker("ps", "-aq", "--filter", f"label=podbus.instance={self.instance}").split():
-            self.docker("rm", "-f", line)
+        left = self.docker("ps", "-aq", "--filter", f"label=podbus.instance={self.instance}").split()
+        if left:
+            self.docker("rm", "-fv", *left)
 
     # -- what it shows ----------------------------------------------------------------------------------------
 
