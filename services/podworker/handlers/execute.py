@@ -140,6 +140,10 @@ class Execution:
         self._done(action)
         return True
 
+    @property
+    def _name(self) -> str:
+        return f"{self.memory.namespace}/{self.memory.name}"
+
     def _done(self, action: Action) -> None:
         self.memory = record_done(self.memory, action, now=self._with.clock.now())
 
@@ -149,6 +153,7 @@ class Execution:
         try:
             self._sandbox_id = await self._with.runtime.run_pod_sandbox(config)
         except RuntimeRefused as error:
+            log.info("sandbox refused pod=%s error=%s", self._name, error)
             self.events.append(events_text.sandbox_failed(error.message))
             self.memory = record_sandbox_failed(
                 self.memory, error.reason, error.message, now=self._with.clock.now(), config=self._with.config
@@ -193,6 +198,7 @@ class Execution:
                 image = await self._with.images.pull_image(action.reference, progress)
             now = clock.now()
         except ImagePullFailed as error:
+            log.info("pull failed pod=%s image=%s error=%s", self._name, action.reference, error.message)
             self.events.append(events_text.pull_failed(action.container, action.reference, error.message))
             self.events.append(events_text.start_failed(action.container, error.reason))
             self._pull_failed(action, error.reason, error.message)
@@ -230,7 +236,7 @@ class Execution:
             self.events.append(events_text.created(action.name))
             await self._with.runtime.start_container(container_id)
         except RuntimeRefused as error:
-            log.info("start refused pod=%s container=%s error=%s", self.memory.name, action.name, error)
+            log.info("start refused pod=%s container=%s error=%s", self._name, action.name, error)
             self.events.append(events_text.start_failed(action.name, error.message))
             self.memory = record_start_failed(
                 self.memory,

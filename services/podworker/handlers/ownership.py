@@ -63,6 +63,7 @@ class Ownership:
         self._index: int | None = None
         self._wanted: frozenset[int] = frozenset()
         self._held: set[int] = set()
+        self._gained = 0
         self._losing: dict[int, asyncio.Task[None]] = {}
         self._retry_at = 0.0
         self._leaving = False
@@ -170,7 +171,10 @@ class Ownership:
         self._retry_at = self._monotonic() + RETRY_SECONDS
         if gained:
             self._held |= gained
-            log.info("gained slots=%d owned=%d", len(gained), len(self._held))
+            self._gained += len(gained)
+            if self._wanted <= self._held:  # one line when all are ours, though they come one by one from other workers
+                log.info("gained slots=%d owned=%d", self._gained, len(self._held))
+                self._gained = 0
             self._tell_gained(gained)
 
     def _tell_gained(self, slots: frozenset[int]) -> None:

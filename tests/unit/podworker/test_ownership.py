@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator
 
 import pytest
@@ -141,6 +142,15 @@ async def test_a_join_takes_its_share_after_a_second_and_no_slot_is_lost(node: N
     assert first.ownership.owned == wanted_slots(0, {0, 1})
     assert second.ownership.owned == wanted_slots(1, {0, 1})
     assert frozenset(first.lost) == second.ownership.owned
+
+
+async def test_slots_that_come_one_by_one_are_told_in_one_line(node: Node, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+    _, second = await settled(node, 2)
+    share = len(second.ownership.owned)
+    assert len(second.gained) == share > 1
+    told = [record.getMessage() for record in caplog.records if record.getMessage().startswith("gained")]
+    assert told == [f"gained slots={SLOTS} owned={SLOTS}", f"gained slots={share} owned={share}"]
 
 
 async def test_slots_change_hands_without_hints_too(node: Node) -> None:
