@@ -6,10 +6,12 @@ import asyncio
 import logging
 import os
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 
 from services.api.adapters.authn import TokenFile
 from services.api.adapters.bus_queries import BusOwners
+from services.api.adapters.disk import disk_trouble
 from services.api.adapters.http_server import HttpListener
 from services.api.adapters.tls import ServingTls
 from services.api.core.node_view import NodeView
@@ -34,7 +36,9 @@ async def build(context: Context) -> Service:
     """The service `api`."""
     settings, bus, clock = context.settings, context.bus, context.clock
     view = NodeView(started_at=clock.now())
-    face = Face(settings.node_name, package_version(), view, BusOwners(bus), clock)
+    # the run directory: in a container the data directory itself needn't be mounted
+    disk = partial(disk_trouble, settings.paths.run)
+    face = Face(settings.node_name, package_version(), view, BusOwners(bus), clock, disk)
     watches = (
         BucketWatch(bus, PODS, view.list_pods, view.change_pods),
         BucketWatch(bus, STATUS, view.list_status, view.change_status),

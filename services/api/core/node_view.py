@@ -18,6 +18,9 @@ T = TypeVar("T")
 WORKER_SECONDS = 20.0
 """A worker whose last heartbeat is older than this is taken for gone: four of them were missed."""
 
+REPORT_SECONDS = 35.0
+"""The engine is reported every ten seconds: three reports were missed."""
+
 
 class _Desired(msgspec.Struct, frozen=True):
     namespace: str
@@ -215,6 +218,13 @@ class NodeView:
         return f"no podworker is alive: the last heartbeat came {now - max(self._heard.values()):.0f} s ago"
 
     # -- inside -------------------------------------------------------------------------------------------
+
+    def stale(self, now: float) -> str | None:
+        """Why what is shown may be old; None = the engine was reported lately, or never yet."""
+        runtime = self.runtime()
+        if runtime is None or now - runtime.ts <= REPORT_SECONDS:
+            return None
+        return f"the engine was last reported {now - runtime.ts:.0f} s ago: what is shown may be old"
 
     def _item(self, uid: str, entry: _Entry) -> bytes | None:
         """Made at most once per version; None = there is no body to show, or it can't be read."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from services.api.core.node_view import NodeView
@@ -17,6 +18,8 @@ class Face:
     view: NodeView
     owners: Owners
     clock: Clock
+    disk_trouble: Callable[[], str] = lambda: ""
+    """What keeps the data directory's disk from taking anything; "" = nothing."""
     stopping: asyncio.Event = field(default_factory=asyncio.Event)
     """Set when the service ends: long answers end by themselves."""
 
@@ -24,3 +27,10 @@ class Face:
         """Why nobody looks after the pods, for people; None = somebody does."""
         why = self.view.no_worker(self.clock.now())
         return f"{why}; the bus is away" if why and not self.owners.connected else why
+
+    def troubles(self) -> list[str]:
+        """All that is wrong with the node as far as this process sees it, for people."""
+        runtime = self.view.runtime()
+        told = runtime.message if runtime is not None and not runtime.healthy else ""
+        found = [self.disk_trouble(), self.no_worker(), self.view.stale(self.clock.now()), told]
+        return [why for why in found if why]

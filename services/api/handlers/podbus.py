@@ -87,6 +87,7 @@ def _overview(face: Face) -> dict[str, Any]:
         "busConnected": face.owners.connected,
         "workers": face.view.live_workers(face.clock.now()),
         "noWorker": face.no_worker(),
+        "troubles": face.troubles(),
         "runtime": None
         if runtime is None
         else {

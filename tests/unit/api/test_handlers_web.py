@@ -271,3 +271,16 @@ def _only_body(relay: Relay) -> AsgiApp:
         await relay(scope, stays, send)
 
     return app
+
+
+async def test_what_is_wrong_with_the_node_is_told_in_the_overview(
+    view: NodeView, owners: Owners, clock: Clock
+) -> None:
+    """A full disk is seen by the API itself: with it the bus has no way left to tell."""
+    full = ["the disk is full"]
+    app = web_app(Face("n1", "0.1.0", view, owners, clock, full.pop), NoTokens())
+    assert b'"troubles":["the disk is full"]' in (await ask(app, "/podbus")).body
+
+
+async def test_nothing_wrong_is_an_empty_list(app: AsgiApp) -> None:
+    assert b'"troubles":[]' in (await ask(app, "/podbus")).body

@@ -17,6 +17,7 @@ from shared.contracts.registry import (
     RUNTIME_REPORT,
     SOURCE_MARKER,
 )
+from shared.contracts.status import RuntimeReport
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "wire" / "pods.json"
 EMPTY = b'{"kind":"PodList","apiVersion":"v1","metadata":{},"items":null}\n'
@@ -250,3 +251,12 @@ def test_at_the_start_it_is_too_early_to_miss_a_worker() -> None:
     view = NodeView(started_at=100.0)
     assert view.no_worker(120.0) is None
     assert view.no_worker(121.0) == "no podworker was heard since 21 s"
+
+
+def test_an_engine_that_was_not_reported_for_three_times_its_period_is_told() -> None:
+    view = NodeView(started_at=0.0)
+    assert view.stale(1000.0) is None
+    report = RuntimeReport(v=1, node="n1", ts=100.0, healthy=True, relisted_at=100.0)
+    view.change_status(RUNTIME_REPORT.key(), msgspec.json.encode(report))
+    assert view.stale(135.0) is None
+    assert view.stale(136.0) == "the engine was last reported 36 s ago: what is shown may be old"
