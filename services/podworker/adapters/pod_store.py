@@ -57,7 +57,9 @@ _SUMS = Statement(
         func.coalesce(func.sum(pods.c.memory_bytes), 0),
     ).where(_OTHERS)
 )
-_PORTS = Statement(select(pods.c.host_ports).where(_OTHERS & (pods.c.host_ports != "[]")))
+_PORTS = Statement(
+    select(pods.c.namespace, pods.c.name, pods.c.host_ports).where(_OTHERS & (pods.c.host_ports != "[]"))
+)
 
 _APPEND = Statement(insert(events).on_conflict_do_nothing(index_elements=["id"]), ["id", "time", "body"])
 _newest = select(func.max(events.c.seq)).scalar_subquery()
@@ -190,11 +192,11 @@ def _usage(transaction: Transaction, uid: str) -> Usage:
         pods=count,
         cpu_milli=cpu_milli,
         memory_bytes=memory_bytes,
-        host_ports=frozenset(
-            (str(p), str(ip), int(port))
-            for (text,) in transaction.rows(_PORTS, uid=uid)
+        host_ports={
+            (str(p), str(ip), int(port)): f"{namespace}/{name}"
+            for namespace, name, text in transaction.rows(_PORTS, uid=uid)
             for p, ip, port in json.loads(text)
-        ),
+        },
     )
 
 

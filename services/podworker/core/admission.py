@@ -36,8 +36,8 @@ class Usage(msgspec.Struct, frozen=True, kw_only=True):
     pods: int = 0
     cpu_milli: int = 0
     memory_bytes: int = 0
-    host_ports: frozenset[tuple[str, str, int]] = frozenset()
-    """(protocol, host IP or "", port)"""
+    host_ports: dict[tuple[str, str, int], str] = {}
+    """(protocol, host IP or "", port) -> namespace/name of the pod that has it."""
 
 
 def judge(demand: Demand, limits: NodeLimits, usage: Usage, source: str) -> Rejection | None:
@@ -47,7 +47,7 @@ def judge(demand: Demand, limits: NodeLimits, usage: Usage, source: str) -> Reje
         return _out_of("pods", 1, usage.pods, limits.pods)
     taken = _taken_port(demand, usage)
     if taken and source != "api":
-        return _NO_PORT
+        return _no_port(taken)
     short = [
         (name, wanted, used, capacity)
         for name, wanted, used, capacity in (
@@ -66,13 +66,14 @@ def judge(demand: Demand, limits: NodeLimits, usage: Usage, source: str) -> Reje
             "error finding a set of pods to preempt: no set of running pods found to reclaim resources: "
             f"[{missing}]",
         )
-    return _NO_PORT if taken else None
+    return _no_port(taken) if taken else None
 
 
-_NO_PORT = Rejection(
-    reason="NodePorts",
-    message="Predicate NodePorts failed: node(s) didn't have free ports for the requested pod ports",
-)
+def _no_port(taken: str) -> Rejection:
+    return Rejection(
+        reason="NodePorts",
+        message=f"Predicate NodePorts failed: node(s) didn't have free ports for the requested pod ports: {taken}",
+    )
 
 
 def _out_of(name: str, wanted: int, used: int, capacity: int) -> Rejection:
@@ -82,8 +83,14 @@ def _out_of(name: str, wanted: int, used: int, capacity: int) -> Rejection:
     )
 
 
-def _taken_port(demand: Demand, usage: Usage) -> bool:
-    return any(_collide(wanted, used) for wanted in demand.host_ports for used in usage.host_ports)
+def _taken_port(demand: Demand, usage: Usage) -> str:
+    """Which ports others have, and who; "" = none. kubelet 1.36 appends a predicate's detail behind a colon too."""
+    return ", ".join(
+        f"{port}/{protocol or 'TCP'} is taken by {holder}"
+        for protocol, address, port in demand.host_ports
+        for used, holder in usage.host_ports.items()
+        if _collide((protocol, address, port), used)
+    )
 
 
 def _collide(one: tuple[str, str, int], other: tuple[str, str, int]) -> bool:

@@ -92,11 +92,12 @@ def test_a_host_port_belongs_to_one_pod_per_protocol_and_address(
     assert reason(store, a_memory("u2"), wants(ports=(asked,))) == ("NodePorts" if refused else "")
 
 
-def test_the_port_reason_has_the_kubelets_words(store: SqlitePodStore) -> None:
+def test_the_port_reason_has_the_kubelets_words_and_names_port_and_holder(store: SqlitePodStore) -> None:
     store.admit(a_memory("u1"), b"", wants(ports=(("TCP", "", 80),)), ROOMY)
     rejection = store.admit(a_memory("u2"), b"", wants(ports=(("TCP", "", 80),)), ROOMY)
     assert rejection is not None and rejection.message == (
-        "Predicate NodePorts failed: node(s) didn't have free ports for the requested pod ports"
+        "Predicate NodePorts failed: node(s) didn't have free ports for the requested pod ports: "
+        "80/TCP is taken by default/web"
     )
 
 
