@@ -1,4 +1,5 @@
-"""What one worker does for the whole node: the holder of slot 0 reports the engine and sweeps stale status keys."""
+"""What one worker does for the whole node: the holder of slot 0 reports the engine and sweeps stale status keys;
+whoever gains slots sweeps once, for what their former owner left behind."""
 
 from __future__ import annotations
 
@@ -28,11 +29,13 @@ log = logging.getLogger("podbus.podworker.node")
 REPORT_SECONDS = 10.0
 SWEEP_EVERY = 30
 """Reports between two sweeps of the status bucket: five minutes."""
+LEFT_BEHIND_SECONDS = 1.0
+"""After gaining slots, for many are gained in a row."""
 STATUS_IMAGES = 50
 
 
 class NodeDuties:
-    """`run` is a guarded task of every worker; only the holder of slot 0 does something."""
+    """`run` is a guarded task of every worker."""
 
     def __init__(
         self,
@@ -59,12 +62,23 @@ class NodeDuties:
         self._foreign: int | None = None
         self._now_please = asyncio.Event()
         self._sweep_in = 1
+        self._gained: asyncio.TimerHandle | None = None
+        """Set while gained slots wait for their sweep to be due."""
+        self._left_behind = False
+        """A former owner's keys are to be looked for."""
         bus.on_reconnect(self._reconnected)
 
     def gained(self, slots: frozenset[int]) -> None:
         """A new holder of slot 0 speaks at once: the node isn't ready before it has."""
         if 0 in slots:
             self._now_please.set()
+        if self._gained is None:
+            self._gained = asyncio.get_running_loop().call_later(LEFT_BEHIND_SECONDS, self._look_behind)
+
+    def _look_behind(self) -> None:
+        self._gained = None
+        self._left_behind = True
+        self._now_please.set()
 
     def _reconnected(self) -> None:
         self._sweep_in = 1
@@ -73,15 +87,17 @@ class NodeDuties:
     async def run(self) -> None:
         while True:
             self._now_please.clear()
-            if self._ownership.holds(0):
-                try:
+            try:
+                if self._ownership.holds(0):
                     await self._bus.put(RUNTIME_REPORT, await self._report())
                     self._sweep_in -= 1
-                    if self._sweep_in <= 0 and self._desired.all_sources_ready:
-                        await self._sweep()
-                        self._sweep_in = SWEEP_EVERY
-                except (BusUnavailable, StoreUnavailable) as error:
-                    log.debug("node report waits error=%s", error)
+                    self._left_behind = self._left_behind or self._sweep_in <= 0
+                if self._left_behind and self._desired.all_sources_ready:
+                    await self._sweep()
+                    self._left_behind = False
+                    self._sweep_in = SWEEP_EVERY
+            except (BusUnavailable, StoreUnavailable) as error:
+                log.debug("node report waits error=%s", error)
             try:
                 await asyncio.wait_for(self._now_please.wait(), REPORT_SECONDS)
             except TimeoutError:

@@ -157,13 +157,16 @@ class PodTask:
         return resync if wake_at is None else max(0.0, min(resync, wake_at - self._now()))
 
     async def _sync(self) -> float | None:
-        gen = self.record.memory.gen if self.record.memory is not None else 0
+        gen = self._stored_gen()
         self.context.handled(self.uid, gen, True)
         try:
             return await self._settle()
         finally:
-            memory = self.record.memory
-            self.context.handled(self.uid, memory.gen if memory is not None else gen, False)
+            self.context.handled(self.uid, self._stored_gen() or gen, False)
+
+    def _stored_gen(self) -> int:
+        """What the next owner starts from; 0 = nothing: a pod that waits for its turn has no row yet."""
+        return self.record.stored.gen if self.record.stored is not None else 0
 
     async def _settle(self) -> float | None:
         """Look, plan, act, until there's nothing to do; when to look again (None = at the next resync)."""

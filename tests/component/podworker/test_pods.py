@@ -6,10 +6,12 @@ import time
 from collections.abc import AsyncIterator
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from cli.db import db_upgrade
 from shared.bus import connect
+from shared.contracts.registry import POD_REPORT
 from tests.component.podworker.worker_on_model import ENGINE, Desired, Worker, pod_body, start_worker
 from tests.support.eventually import eventually_async
 from tests.support.model_runtime import ModelRuntime
@@ -267,4 +269,20 @@ async def test_two_workers_share_the_pods_and_each_has_one_owner(
     await eventually_async(lambda: two.service.facts()["slots"] == 256, within=10)
     await eventually_async(lambda: two.service.facts()["pods"] == 20, within=10)
     assert set(engine.containers) == containers
+    await two.stop()
+
+
+async def test_a_key_whose_owner_died_before_it_withdrew_it_goes_with_the_next_owner(
+    nats_server: NatsServer, engine: ModelRuntime, data: Path, desired: Desired, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one = await start_worker(nats_server, data, monkeypatch, number=0)
+    two = await start_worker(nats_server, data, monkeypatch, number=1)
+    await eventually_async(lambda: int(str(two.service.facts()["slots"])) > 0, within=15)
+    await desired.put("p", "u1")
+    await eventually_async(lambda: is_running(desired, "u1"), within=15)
+    await one.bus.put(POD_REPORT, msgspec.structs.replace(desired.reports["u1"], uid="gone", name="gone"), "gone")
+    await eventually_async(lambda: "gone" in desired.reports, within=5)
+    await one.stop()
+    await eventually_async(lambda: "gone" not in desired.reports, within=15)
+    assert is_running(desired, "u1")
     await two.stop()
