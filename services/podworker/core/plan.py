@@ -100,7 +100,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """One look at a pod. To be asked for again after the actions, after each change and at `wake_at`."""
 
     actions: tuple[Action, ...]
-    """In order. An action that fails ends the plan; PullImage and StartContainer end only their container."""
+    """In order. After one that fails only containers are still ended; PullImage and StartContainer fail for theirs
+    only."""
     memory: PodMemory
     """To be stored before acting."""
     wake_at: float | None

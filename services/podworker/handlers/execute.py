@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from services.podworker.core import events_text, images
 from services.podworker.core.container_config import container_config, sandbox_config
@@ -45,6 +45,7 @@ from shared.runtime.clock import Clock
 log = logging.getLogger("podbus.podworker.execute")
 
 _NEEDS_PERMIT = (CreateSandbox, StartContainer, RemoveContainer, RemoveSandbox, StopSandbox)
+_ALSO_AFTER_A_REFUSAL = (Signal, Kill, RemoveContainer)
 
 
 class Executor:
@@ -91,15 +92,28 @@ class Execution:
         self.events: list[PodEvent] = []
 
     async def run(self, plan: Plan) -> None:
-        """Raises RuntimeUnavailable when the engine went away: look again later."""
+        """Look again later when it raises RuntimeUnavailable: the engine went away; or RuntimeRefused: it would not end
+        or remove something."""
         try:
             if any(isinstance(action, _NEEDS_PERMIT) for action in plan.actions):
                 await self._acquire()
-            for action in plan.actions:
-                if not await self._act(action):
-                    return
+            await self._act_on(plan.actions)
         finally:
             self._release()
+
+    async def _act_on(self, actions: Sequence[Action]) -> None:
+        """One container that can't be ended doesn't save the others; but nothing starts beside what should be gone."""
+        refused: RuntimeRefused | None = None
+        for action in actions:
+            if refused is not None and not isinstance(action, _ALSO_AFTER_A_REFUSAL):
+                continue
+            try:
+                if not await self._act(action):
+                    return
+            except RuntimeRefused as error:
+                refused = refused or error
+        if refused is not None:
+            raise refused
 
     async def _acquire(self) -> None:
         await self._with.permits.acquire()

@@ -124,16 +124,25 @@ class PodTask:
 
     async def run(self) -> None:
         """Until the pod is gone or the slot goes. Never raises: an error of one pod is that pod's."""
-        while not self._stopping:
-            self._woken.clear()
-            wait = await self._sync_guarded()
-            if self._over:
-                self.context.ended(self)
-                return
-            try:
-                await asyncio.wait_for(self._woken.wait(), wait)
-            except TimeoutError:
-                continue
+        try:
+            while not self._stopping:
+                self._woken.clear()
+                wait = await self._sync_guarded()
+                if self._over:
+                    self.context.ended(self)
+                    return
+                try:
+                    await asyncio.wait_for(self._woken.wait(), wait)
+                except TimeoutError:
+                    continue
+        finally:
+            self._check_point()
+
+    def _check_point(self) -> None:
+        """The next owner goes on from what the last look has done, also when that was cut."""
+        memory = self.record.memory
+        if memory is not None and self.record.stored is not None:  # without a row nothing was done for it yet
+            self.context.recorder.save(self.record, memory, [])
 
     async def _sync_guarded(self) -> float:
         """One sync; how many seconds to wait at most before the next."""

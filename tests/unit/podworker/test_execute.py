@@ -1,0 +1,86 @@
+"""Plans that meet a refusal: what still is done, and what must not be."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from services.podworker.core.plan import (
+    Action,
+    CreateSandbox,
+    Kill,
+    Plan,
+    RemoveContainer,
+    RemoveSandbox,
+    Signal,
+    StopSandbox,
+    SyncConfig,
+)
+from services.podworker.handlers.execute import Execution, Executor
+from services.podworker.handlers.permits import Permits
+from services.podworker.ports import RuntimeRefused
+from shared.runtime.clock import SystemClock
+from tests.support.builders import a_container, a_memory, a_node, a_pod
+from tests.support.model_runtime import ModelRuntime
+
+
+class Stubborn(ModelRuntime):
+    """Notes what it's asked for; refuses everything about "bad"."""
+
+    def __init__(self) -> None:
+        super().__init__(time.time)
+        self.asked: list[str] = []
+
+    def _note(self, what: str, object_id: str) -> None:
+        self.asked.append(f"{what} {object_id}")
+        if object_id == "bad":
+            raise RuntimeRefused("Kill", f"{object_id} is busy")
+
+    async def signal_container(self, container_id: str, signal: str) -> None:
+        self._note(signal or "signal", container_id)
+
+    async def remove_container(self, container_id: str) -> None:
+        self._note("remove", container_id)
+
+    async def stop_pod_sandbox(self, sandbox_id: str) -> None:
+        self._note("stop", sandbox_id)
+
+    async def remove_pod_sandbox(self, sandbox_id: str) -> None:
+        self._note("remove sandbox", sandbox_id)
+
+
+async def run(*actions: Action) -> list[str]:
+    """What the engine was asked for. The first refusal is raised in the end."""
+    engine = Stubborn()
+    permits = Permits(1)
+    executor = Executor(engine, engine, permits, Permits(1), a_node(), SyncConfig(), SystemClock())
+    pod = a_pod(a_container())
+    memory = a_memory(pod)
+    execution = Execution(executor, pod, "", memory, lambda memory: None)
+    with pytest.raises(RuntimeRefused, match="bad is busy"):
+        await execution.run(Plan(actions=actions, memory=memory, wake_at=None, reasons=(), events=()))
+    assert permits._held == 0
+    return [*engine.asked, *(name for name, _ in engine.calls)]
+
+
+async def test_a_container_that_cannot_be_ended_does_not_save_the_others() -> None:
+    asked = await run(
+        Signal(container_id="bad", name="a", signal="", reason=""),
+        Signal(container_id="b", name="b", signal="", reason=""),
+        Kill(container_id="c", name="c", reason=""),
+    )
+    assert asked == ["signal bad", "signal b", "SIGKILL c"]
+
+
+async def test_one_that_cannot_be_removed_keeps_only_its_sandbox() -> None:
+    asked = await run(
+        RemoveContainer(container_id="bad", name="a", reason=""),
+        RemoveContainer(container_id="b", name="b", reason=""),
+        RemoveSandbox(sandbox_id="s", reason=""),
+    )
+    assert asked == ["remove bad", "remove b"]
+
+
+async def test_nothing_starts_beside_what_could_not_be_stopped() -> None:
+    assert await run(StopSandbox(sandbox_id="bad", reason=""), CreateSandbox(attempt=1, reason="")) == ["stop bad"]
