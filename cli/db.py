@@ -5,15 +5,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from services.podworker.adapters import database as podworker
+from services.source.adapters import database as source
+from services.status.adapters import database as status
 from shared.storage.migrate import Database, at_head, upgrade
 
 
 def databases() -> tuple[Database, ...]:
-    """All databases of a node. Imported here and not above: the tables load SQLAlchemy."""
-    from services.podworker.adapters import tables as podworker
-    from services.source.adapters import tables as source
-    from services.status.adapters import tables as status
-
+    """All databases of a node."""
     return (podworker.DATABASE, source.DATABASE, status.DATABASE)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import sys
@@ -18,6 +19,7 @@ from docstrings import field_texts
 from shared.contracts import docs, fingerprints
 from shared.contracts.catalogue import messages
 from shared.contracts.subject import SERVICES
+from shared.storage.statements import FILE, statements_text
 
 ROOT = Path(__file__).resolve().parent.parent
 FINGERPRINTS = ROOT / "shared/contracts/fingerprints.json"
@@ -47,6 +49,7 @@ def generated() -> dict[Path, str]:
         ROOT / "docs/cli.md": _page("The podbus command", cli_markdown()),
         FINGERPRINTS: _fingerprints(),
         **_golden(),
+        **_statements(),
         **{ROOT / f"services/{service}/README.md": _service_readme(service) for service in SERVICES},
     }
 
@@ -83,6 +86,15 @@ def _golden() -> dict[Path, str]:
         there = sorted(directory.glob("*.json"))
         if text not in (path.read_text() for path in there):
             found[directory / f"{len(there) + 1}.json"] = text
+    return found
+
+
+def _statements() -> dict[Path, str]:
+    """The SQL of every service that has a database."""
+    found = {}
+    for path in sorted(ROOT.glob("services/*/adapters/statements.py")):
+        module = importlib.import_module(".".join(path.relative_to(ROOT).with_suffix("").parts))
+        found[path.with_name(FILE)] = statements_text(module.STATEMENTS)
     return found
 
 

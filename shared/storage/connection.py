@@ -1,9 +1,5 @@
-"""One SQLite file as a process uses it: set up so that several processes may write it, statements ready-made.
-
-Statements are written with SQLAlchemy's core and compiled when their module is imported, under `podbus up` once in the
-parent; sqlite3 runs their text. Why not through SQLAlchemy's engine: its first statements make a forked process copy
-9 MiB of pages that it would otherwise share, and each costs five times sqlite3's own time.
-"""
+"""One SQLite file as a process uses it: set up so that several processes may write it, its statements ready-made
+(shared.storage.statements)."""
 
 from __future__ import annotations
 
@@ -11,53 +7,21 @@ import json
 import os
 import sqlite3
 import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import ColumnElement, bindparam, func, select
-from sqlalchemy.dialects import sqlite
-from sqlalchemy.sql.elements import ClauseElement
+from shared.storage.statements import Statement, Values
 
 BUSY_TIMEOUT_MS = 5000
 """How long a statement waits for another process's write lock before it fails with "database is locked"."""
 TURN_SECONDS = 30.0
 """How long a thread waits for the process's only connection."""
 
-Values = Mapping[str, Any]
-
-_DIALECT = sqlite.dialect(paramstyle="named")
-
-
-class Statement:
-    """A statement of SQLAlchemy's core as text. `columns`: those that an INSERT is given values for.
-
-    Values are named as the columns or bind parameters are. Lists aren't bound: see `listed_in`.
-    """
-
-    __slots__ = ("_constants", "text")
-
-    def __init__(self, element: ClauseElement, columns: Sequence[str] | None = None) -> None:
-        compiled = element.compile(dialect=_DIALECT, column_keys=columns)
-        self.text = str(compiled)
-        # what isn't a literal of the statement has a mark here, not a plain value
-        literals = (str, int, float, bytes)
-        self._constants = {key: value for key, value in compiled.params.items() if type(value) in literals}
-
-    def with_constants(self, values: Values) -> Values:
-        """The values, and the literals that the statement was written with."""
-        return {**self._constants, **values} if self._constants else values
-
-
-def listed_in(column: ColumnElement[Any], name: str) -> ColumnElement[bool]:
-    """`column IN (...)`, with the list bound as one value: its JSON text (`as_list`) under that name."""
-    each = func.json_each(bindparam(name)).table_valued("value")
-    return column.in_(select(each.c.value))
-
 
 def as_list(values: Iterable[str | int]) -> str:
-    """What `listed_in` is given."""
+    """What `listed_in` (shared.storage.compiling) is given."""
     return json.dumps(list(values))
 
 

@@ -12,9 +12,9 @@ from tests.architecture.tree import ROOT
 BUDGETS = {
     "services.api.app": ("docker", "sqlalchemy", "alembic", "cryptography", "kubernetes"),
     "services.stats.app": ("docker", "sqlalchemy", "alembic", "fastapi", "cryptography", "yaml"),
-    "services.source.app": ("docker", "fastapi", "alembic", "cryptography"),
-    "services.status.app": ("docker", "fastapi", "alembic", "cryptography", "yaml"),
-    "services.podworker.app": ("docker", "fastapi", "alembic", "cryptography", "yaml"),
+    "services.source.app": ("docker", "sqlalchemy", "fastapi", "alembic", "cryptography"),
+    "services.status.app": ("docker", "sqlalchemy", "fastapi", "alembic", "cryptography", "yaml"),
+    "services.podworker.app": ("docker", "sqlalchemy", "fastapi", "alembic", "cryptography", "yaml"),
     "cli.main": ("nats", "sqlalchemy", "docker", "fastapi", "yaml", "asyncio"),
 }
 

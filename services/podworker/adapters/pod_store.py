@@ -11,61 +11,21 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-from sqlalchemy import bindparam, delete, func, select
-from sqlalchemy.dialects.sqlite import insert
 
-from services.podworker.adapters.tables import DATABASE, events, pods
+from services.podworker.adapters.database import DATABASE
 from services.podworker.core.admission import Demand, NodeLimits, Usage, judge
 from services.podworker.core.model import PodMemory, Rejection
 from services.podworker.ports import StoredPod, StoreUnavailable
 from shared.contracts.events import Event
 from shared.kube.ids import slot_of
-from shared.storage.connection import SqliteFile, Statement, Transaction, as_list, listed_in
+from shared.storage.connection import SqliteFile, Transaction, as_list
 from shared.storage.migrate import check
+from shared.storage.statements import load_statements
 
 MAX_PENDING_EVENTS = 10_000
 """While status is away the outbox keeps this many events; then the oldest go."""
 
-_OWN = ("namespace", "name", "slot", "source", "gen", "hash", "admitted", "ended", "memory", "body")
-_WANTED = ("cpu_milli", "memory_bytes", "host_ports")
-_ROW = select(pods.c.memory, pods.c.body, pods.c.rev)
-
-
-def _upsert(columns: Sequence[str]) -> Statement:
-    statement = insert(pods)
-    changed = {column: statement.excluded[column] for column in columns}
-    return Statement(
-        statement.on_conflict_do_update(index_elements=["uid"], set_={**changed, "rev": pods.c.rev + 1}).returning(
-            pods.c.rev
-        ),
-        ["uid", "rev", *columns],
-    )
-
-
-_LOAD = Statement(_ROW.where(pods.c.uid == bindparam("uid")))
-_LOAD_SLOTS = Statement(_ROW.where(listed_in(pods.c.slot, "slots")).order_by(pods.c.uid))
-_ALL_UIDS = Statement(select(pods.c.uid))
-_ADMITTED = Statement(select(pods.c.admitted).where(pods.c.uid == bindparam("uid")))
-_DELETE = Statement(delete(pods).where(pods.c.uid == bindparam("uid")))
-_SAVE, _ADMIT = _upsert(_OWN), _upsert((*_OWN, *_WANTED))
-
-_OTHERS = (pods.c.admitted == 1) & (pods.c.ended == 0) & (pods.c.uid != bindparam("uid"))
-_SUMS = Statement(
-    select(
-        func.count(),
-        func.coalesce(func.sum(pods.c.cpu_milli), 0),
-        func.coalesce(func.sum(pods.c.memory_bytes), 0),
-    ).where(_OTHERS)
-)
-_PORTS = Statement(
-    select(pods.c.namespace, pods.c.name, pods.c.host_ports).where(_OTHERS & (pods.c.host_ports != "[]"))
-)
-
-_APPEND = Statement(insert(events).on_conflict_do_nothing(index_elements=["id"]), ["id", "time", "body"])
-_newest = select(func.max(events.c.seq)).scalar_subquery()
-_CUT = Statement(delete(events).where(events.c.seq <= _newest - bindparam("most")))
-_PENDING = Statement(select(events.c.body).order_by(events.c.seq).limit(bindparam("most")))
-_ACKNOWLEDGE = Statement(delete(events).where(listed_in(events.c.id, "ids")))
+_sql = load_statements(Path(__file__).parent)
 
 _memory = msgspec.json.Decoder(PodMemory)
 _event = msgspec.json.Decoder(Event)
@@ -86,16 +46,16 @@ class SqlitePodStore:
 
     def load(self, uid: str) -> StoredPod | None:
         with self._reading() as transaction:
-            rows = transaction.rows(_LOAD, uid=uid)
+            rows = transaction.rows(_sql["load"], uid=uid)
         return _stored(rows[0]) if rows else None
 
     def load_slots(self, slots: Iterable[int]) -> list[StoredPod]:
         with self._reading() as transaction:
-            return [_stored(row) for row in transaction.rows(_LOAD_SLOTS, slots=as_list(sorted(set(slots))))]
+            return [_stored(row) for row in transaction.rows(_sql["load_slots"], slots=as_list(sorted(set(slots))))]
 
     def all_uids(self) -> set[str]:
         with self._reading() as transaction:
-            return {uid for (uid,) in transaction.rows(_ALL_UIDS)}
+            return {uid for (uid,) in transaction.rows(_sql["all_uids"])}
 
     def save(self, memory: PodMemory, body: bytes, events: Sequence[Event] = ()) -> int:
         """What admission counts (requests, host ports) stays as `admit` stored it."""
@@ -106,7 +66,7 @@ class SqlitePodStore:
 
     def admit(self, memory: PodMemory, body: bytes, demand: Demand, limits: NodeLimits) -> Rejection | None:
         with self._writing() as transaction:
-            before = transaction.value(_ADMITTED, {"uid": memory.uid})
+            before = transaction.value(_sql["admitted"], {"uid": memory.uid})
             rejection = None
             if not (memory.admitted or before):
                 rejection = judge(demand, limits, _usage(transaction, memory.uid), memory.source)
@@ -121,17 +81,17 @@ class SqlitePodStore:
 
     def delete(self, uid: str) -> None:
         with self._writing() as transaction:
-            transaction.run(_DELETE, uid=uid)
+            transaction.run(_sql["delete"], uid=uid)
 
     def pending_events(self, limit: int) -> list[Event]:
         with self._reading() as transaction:
-            return [_event.decode(body) for (body,) in transaction.rows(_PENDING, most=limit)]
+            return [_event.decode(body) for (body,) in transaction.rows(_sql["pending"], most=limit)]
 
     def acknowledge_events(self, ids: Sequence[str]) -> None:
         if not ids:
             return
         with self._writing() as transaction:
-            transaction.run(_ACKNOWLEDGE, ids=as_list(ids))
+            transaction.run(_sql["acknowledge"], ids=as_list(ids))
 
     @contextmanager
     def _reading(self) -> Iterator[Transaction]:
@@ -172,7 +132,7 @@ def _put(transaction: Transaction, memory: PodMemory, body: bytes, wants: dict[s
         "body": body,
         **wants,
     }
-    return int(transaction.value(_ADMIT if wants else _SAVE, columns))
+    return int(transaction.value(_sql["admit"] if wants else _sql["save"], columns))
 
 
 def _has_ended(memory: PodMemory) -> bool:
@@ -187,14 +147,14 @@ def _has_ended(memory: PodMemory) -> bool:
 
 def _usage(transaction: Transaction, uid: str) -> Usage:
     """What all other admitted, not ended pods take."""
-    ((count, cpu_milli, memory_bytes),) = transaction.rows(_SUMS, uid=uid)
+    ((count, cpu_milli, memory_bytes),) = transaction.rows(_sql["sums"], uid=uid)
     return Usage(
         pods=count,
         cpu_milli=cpu_milli,
         memory_bytes=memory_bytes,
         host_ports={
             (str(p), str(ip), int(port)): f"{namespace}/{name}"
-            for namespace, name, text in transaction.rows(_PORTS, uid=uid)
+            for namespace, name, text in transaction.rows(_sql["ports"], uid=uid)
             for p, ip, port in json.loads(text)
         },
     )
@@ -204,6 +164,6 @@ def _append(transaction: Transaction, new: Sequence[Event]) -> None:
     if not new:
         return
     transaction.run_each(
-        _APPEND, [{"id": event.id, "time": event.time, "body": _encode(event).decode()} for event in new]
+        _sql["append"], [{"id": event.id, "time": event.time, "body": _encode(event).decode()} for event in new]
     )
-    transaction.run(_CUT, most=MAX_PENDING_EVENTS)
+    transaction.run(_sql["cut"], most=MAX_PENDING_EVENTS)

@@ -7,21 +7,14 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from sqlalchemy import Text, bindparam, delete, insert, select
-
-from services.source.adapters.tables import DATABASE, objects, sources
+from services.source.adapters.database import DATABASE
 from services.source.core.state import StoredObject
 from services.source.ports import Remembered, StoreUnavailable
-from shared.storage.connection import SqliteFile, Statement
+from shared.storage.connection import SqliteFile
 from shared.storage.migrate import check
+from shared.storage.statements import load_statements
 
-_ASKED = bindparam("source", type_=Text)
-_SOURCE = Statement(select(sources).where(sources.c.source == _ASKED))
-_OBJECTS = Statement(select(objects).where(objects.c.source == _ASKED))
-_FORGET_SOURCE = Statement(delete(sources).where(sources.c.source == _ASKED))
-_FORGET_OBJECTS = Statement(delete(objects).where(objects.c.source == _ASKED))
-_ADD_SOURCE = Statement(insert(sources), ["source", "origin", "gen", "listed_at", "state"])
-_ADD_OBJECT = Statement(insert(objects), [column.name for column in objects.columns])
+_sql = load_statements(Path(__file__).parent)
 
 
 class SqliteSourceStore:
@@ -37,13 +30,13 @@ class SqliteSourceStore:
 
     def load(self, source: str, origin: str) -> Remembered:
         with self._translated(), self._file.reading() as transaction:
-            known = transaction.rows(_SOURCE, source=source)
+            known = transaction.rows(_sql["source"], source=source)
             if not known:
                 return Remembered((), 0, 0.0)
             gen: int = known[0]["gen"]
             if known[0]["origin"] != origin:  # another directory's pods are not this one's last good set
                 return Remembered((), gen, 0.0)
-            rows = transaction.rows(_OBJECTS, source=source)
+            rows = transaction.rows(_sql["objects"], source=source)
         kept = tuple(
             StoredObject(
                 path=row["path"],
@@ -62,9 +55,9 @@ class SqliteSourceStore:
 
     def save(self, source: str, origin: str, rows: Sequence[StoredObject], gen: int, listed_at: float) -> None:
         with self._translated(), self._file.writing() as transaction:
-            transaction.run(_FORGET_OBJECTS, source=source)
+            transaction.run(_sql["forget_objects"], source=source)
             transaction.run_each(
-                _ADD_OBJECT,
+                _sql["add_object"],
                 [
                     {
                         "source": source,
@@ -81,8 +74,8 @@ class SqliteSourceStore:
                     for row in rows
                 ],
             )
-            transaction.run(_FORGET_SOURCE, source=source)
-            transaction.run(_ADD_SOURCE, source=source, origin=origin, gen=gen, listed_at=listed_at, state="{}")
+            transaction.run(_sql["forget_source"], source=source)
+            transaction.run(_sql["add_source"], source=source, origin=origin, gen=gen, listed_at=listed_at, state="{}")
 
     @contextmanager
     def _translated(self) -> Iterator[None]:

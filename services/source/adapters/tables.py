@@ -6,13 +6,7 @@ Values of Secrets are never written here.
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from sqlalchemy import Column, Float, Integer, LargeBinary, MetaData, Table, Text
-
-from shared.storage.migrate import Database
-
-DATABASE = Database(file="source.db", head="0001", scripts=Path(__file__).parent.parent / "migrations")
 
 metadata = MetaData()
 

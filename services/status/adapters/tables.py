@@ -2,13 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from sqlalchemy import Column, Float, Index, Integer, MetaData, Table, Text
-
-from shared.storage.migrate import Database
-
-DATABASE = Database(file="status.db", head="0002", scripts=Path(__file__).parent.parent / "migrations")
 
 metadata = MetaData()
 

@@ -9,11 +9,12 @@ import pytest
 from sqlalchemy import func, select
 
 from services.status.adapters import event_store
+from services.status.adapters.database import DATABASE
 from services.status.adapters.event_store import HISTORY_SECONDS, SqliteEventStore
-from services.status.adapters.tables import DATABASE, seen_events
+from services.status.adapters.tables import seen_events
 from services.status.core.model import ConditionMemory, NodeMemory
 from shared.contracts.events import RecordedEvent
-from shared.storage.engine import open_engine, reading
+from shared.storage.engine import open_engine
 from shared.storage.migrate import upgrade
 from tests.component.status.callers import an_event
 
@@ -35,7 +36,7 @@ def told(store: SqliteEventStore, limit: int = 100_000) -> list[RecordedEvent]:
 
 def ids_kept(directory: Path) -> int:
     engine = open_engine(directory / DATABASE.file)
-    with reading(engine) as connection:
+    with engine.connect() as connection:
         count = connection.execute(select(func.count()).select_from(seen_events)).scalar_one()
     engine.dispose()
     return count

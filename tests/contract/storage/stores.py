@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from services.podworker.adapters.database import DATABASE
 from services.podworker.adapters.pod_store import SqlitePodStore
-from services.podworker.adapters.tables import DATABASE
 from services.podworker.core.model import PodMemory
 from services.podworker.ports import Demand, NodeLimits
 from shared.contracts.events import Event, InvolvedObject

@@ -19,6 +19,7 @@ from sqlalchemy import MetaData
 
 from cli.db import databases, db_upgrade
 from services.podworker.adapters import tables as podworker_tables
+from services.podworker.adapters.database import DATABASE as PODS
 from services.podworker.adapters.pod_store import SqlitePodStore
 from services.source.adapters import tables as source_tables
 from services.status.adapters import tables as status_tables
@@ -26,7 +27,7 @@ from shared.storage.engine import open_engine
 from shared.storage.migrate import Database, DatabaseUnusable, at_head, check, revision, upgrade
 
 FIXTURES = Path(__file__).parent / "fixtures"
-ALL = {"pods": podworker_tables, "source": source_tables, "status": status_tables}
+ALL = {"pods.db": podworker_tables, "source.db": source_tables, "status.db": status_tables}
 
 
 @pytest.mark.parametrize("database", databases(), ids=lambda database: database.file)
@@ -38,7 +39,7 @@ def test_the_pinned_head_is_the_newest_migration(database: Database) -> None:
 
 @pytest.mark.parametrize(
     ("database", "metadata"),
-    [(module.DATABASE, module.metadata) for module in ALL.values()],
+    [(database, ALL[database.file].metadata) for database in databases()],
     ids=list(ALL),
 )
 def test_the_migrations_make_exactly_the_tables_of_the_code(
@@ -138,7 +139,7 @@ def two_steps(tmp_path: Path) -> Database:
     """A database at 0001 with a row; scripts up to 0002 that end the process midway with `crash` there."""
     scripts = tmp_path / "migrations"
     (scripts / "versions").mkdir(parents=True)
-    (scripts / "env.py").write_text((podworker_tables.DATABASE.scripts / "env.py").read_text())
+    (scripts / "env.py").write_text((PODS.scripts / "env.py").read_text())
     for name, text in TWO_STEPS.items():
         (scripts / "versions" / name).write_text(textwrap.dedent(text))
     upgrade(tmp_path / "x.db", Database(file="x.db", head="0001", scripts=scripts))
@@ -174,7 +175,7 @@ def test_a_database_of_a_newer_podbus_is_refused_and_left_alone(tmp_path: Path) 
     assert f"{path}: written by a newer podbus (schema 0999, this version knows up to 0001)" in str(refused.value)
     assert revision(path) == "0999"
     with pytest.raises(DatabaseUnusable, match="its schema is 0999"):
-        check(path, podworker_tables.DATABASE)
+        check(path, PODS)
 
 
 def test_a_file_that_is_no_database_is_refused_with_its_path(tmp_path: Path) -> None:

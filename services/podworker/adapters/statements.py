@@ -1,0 +1,56 @@
+"""The statements of pods.db. `make docs` writes their text to statements.json; pod_store runs that."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sqlalchemy import bindparam, delete, func, select
+from sqlalchemy.dialects.sqlite import insert
+
+from services.podworker.adapters.tables import events, pods
+from shared.storage.compiling import compiled, listed_in
+from shared.storage.statements import Statement
+
+_OWN = ("namespace", "name", "slot", "source", "gen", "hash", "admitted", "ended", "memory", "body")
+_WANTED = ("cpu_milli", "memory_bytes", "host_ports")
+
+
+def _upsert(columns: Sequence[str]) -> Statement:
+    statement = insert(pods)
+    changed = {column: statement.excluded[column] for column in columns}
+    return compiled(
+        statement.on_conflict_do_update(index_elements=["uid"], set_={**changed, "rev": pods.c.rev + 1}).returning(
+            pods.c.rev
+        ),
+        ["uid", "rev", *columns],
+    )
+
+
+_row = select(pods.c.memory, pods.c.body, pods.c.rev)
+_is_asked = pods.c.uid == bindparam("uid")
+_others = (pods.c.admitted == 1) & (pods.c.ended == 0) & (pods.c.uid != bindparam("uid"))
+_newest = select(func.max(events.c.seq)).scalar_subquery()
+
+STATEMENTS = {
+    "load": compiled(_row.where(_is_asked)),
+    "load_slots": compiled(_row.where(listed_in(pods.c.slot, "slots")).order_by(pods.c.uid)),
+    "all_uids": compiled(select(pods.c.uid)),
+    "admitted": compiled(select(pods.c.admitted).where(_is_asked)),
+    "delete": compiled(delete(pods).where(_is_asked)),
+    "save": _upsert(_OWN),
+    "admit": _upsert((*_OWN, *_WANTED)),
+    "sums": compiled(
+        select(
+            func.count(),
+            func.coalesce(func.sum(pods.c.cpu_milli), 0),
+            func.coalesce(func.sum(pods.c.memory_bytes), 0),
+        ).where(_others)
+    ),
+    "ports": compiled(
+        select(pods.c.namespace, pods.c.name, pods.c.host_ports).where(_others & (pods.c.host_ports != "[]"))
+    ),
+    "append": compiled(insert(events).on_conflict_do_nothing(index_elements=["id"]), ["id", "time", "body"]),
+    "cut": compiled(delete(events).where(events.c.seq <= _newest - bindparam("most"))),
+    "pending": compiled(select(events.c.body).order_by(events.c.seq).limit(bindparam("most"))),
+    "acknowledge": compiled(delete(events).where(listed_in(events.c.id, "ids"))),
+}

@@ -1,0 +1,9 @@
+"""Which file, and which schema of it this code needs. Apart from the tables: those load SQLAlchemy."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from shared.storage.migrate import Database
+
+DATABASE = Database(file="source.db", head="0001", scripts=Path(__file__).parent.parent / "migrations")
