@@ -6,8 +6,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from tests.support.nats_server import NatsServer
+
+settings.register_profile("podbus", deadline=None)  # a busy machine is no fault of the code
+settings.load_profile("podbus")
 
 
 @pytest.fixture
