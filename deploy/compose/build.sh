@@ -81,7 +81,9 @@ build_image() { # IMAGE TARGET RECIPE
 
 main() {
     local wanted
-    exec 9<"$here"
+    # One build at a time on this machine: tidying up would take another's unfinished layers.
+    mkdir -p -- "$cache"
+    exec 9<"$cache"
     flock 9
     "$here/../images/build.sh" python
     [[ -x $python ]] || die "$python is missing; run 'make setup'"

@@ -63,6 +63,12 @@ def shown(node: Node) -> dict[str, list[str]]:
     return {name.removesuffix(f"-{node.name}"): rest[:3] for name, *rest in lines}
 
 
+def measured(node: Node) -> set[str]:
+    """The pods in the stats Summary that have figures."""
+    pods = node.json("/stats/summary")["pods"]
+    return {pod["podRef"]["name"].removesuffix(f"-{node.name}") for pod in pods if pod["memory"]["workingSetBytes"]}
+
+
 def witness(node: Node) -> dict[str, object]:
     """What a death may not change: containers, also dead ones; since when each pod is ready; restarts."""
     pods = node.pods()
@@ -109,6 +115,7 @@ def test_a_killed_process_comes_back_and_no_pod_notices(node: Node, service: str
     returned = time.monotonic()
     want = {name: ["1/1", "Running", "0"] for name in [*PODS, extra]}
     eventually(lambda: shown(node) == want, within=RIGHT_SECONDS - (time.monotonic() - returned), every=0.2)
+    eventually(lambda: measured(node) == want.keys(), within=RIGHT_SECONDS, every=0.2)
     node.withdraw("extra.yaml")
     eventually(lambda: shown(node).keys() == set(PODS), within=RIGHT_SECONDS, every=0.2)
     eventually(lambda: witness(node) == before, within=5)

@@ -126,17 +126,21 @@ class PodTask:
         """Until the pod is gone or the slot goes. Never raises: an error of one pod is that pod's."""
         try:
             while not self._stopping:
-                self._woken.clear()
                 wait = await self._sync_guarded()
                 if self._over:
                     self.context.ended(self)
                     return
-                try:
-                    await asyncio.wait_for(self._woken.wait(), wait)
-                except TimeoutError:
-                    continue
+                await self._rest(wait)
         finally:
             self._check_point()
+
+    async def _rest(self, seconds: float) -> None:
+        """Until something wakes us; not at all when the slot is to go."""
+        if not self._stopping:
+            try:
+                await asyncio.wait_for(self._woken.wait(), seconds)
+            except TimeoutError:
+                return
 
     def _check_point(self) -> None:
         """The next owner goes on from what the last look has done, also when that was cut."""
@@ -180,6 +184,8 @@ class PodTask:
     async def _settle(self) -> float | None:
         """Look, plan, act, until there's nothing to do; when to look again (None = at the next resync)."""
         for _ in range(_MAX_ROUNDS):
+            # what woke us so far, the events of our own last actions among it, this look sees
+            self._woken.clear()
             runtime = await self.context.executor.runtime.pod(self.uid)
             self.runtime = runtime
             self.context.recorder.follow_clock(self.record)

@@ -10,6 +10,7 @@ import pytest
 
 from cli.bus_liveness import keeps_values
 from shared.bus import connect
+from tests.support.eventually import eventually
 from tests.support.nats_server import NatsServer
 
 pytestmark = pytest.mark.nats
@@ -48,12 +49,14 @@ def test_one_that_refuses_us_is_not(nats_server: NatsServer) -> None:
 def test_one_that_hangs_is_told_by_a_timeout(nats_server: NatsServer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("cli.bus_liveness._SECONDS", 0.3)
     assert nats_server._process is not None
-    os.kill(nats_server._process.pid, signal.SIGSTOP)
+    pid = nats_server._process.pid
+    os.kill(pid, signal.SIGSTOP)
     try:
+        eventually(lambda: Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "T", within=5)
         with pytest.raises(TimeoutError):
             asked(nats_server)
     finally:
-        os.kill(nats_server._process.pid, signal.SIGCONT)
+        os.kill(pid, signal.SIGCONT)
 
 
 def test_no_server_is_a_refused_connection(nats_server: NatsServer) -> None:

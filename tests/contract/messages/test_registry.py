@@ -226,11 +226,13 @@ def test_every_request_is_answered(request_: Any) -> None:
 
 
 def test_no_service_writes_subjects_by_hand() -> None:
-    """Subjects and keys are made by the registry's entries only."""
+    """Subjects and keys are made by the registry's entries only; the supervisor, which has no client, speaks the
+    server's own protocol in one place."""
     wrong = [
         f"{path.relative_to(ROOT)}:{node.lineno}"
         for folder in ("services", "cli", "shared/runtime", "shared/streams", "shared/storage")
         for path in modules(folder)
+        if path.name != "bus_liveness.py"
         for node in ast.walk(ast.parse(path.read_text()))
         if isinstance(node, ast.Constant)
         and isinstance(node.value, str)

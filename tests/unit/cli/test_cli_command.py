@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -155,8 +156,10 @@ def test_a_full_disk_behind_the_output_is_told_in_one_line() -> None:
 
 @pytest.mark.parametrize("words", [("get", "pods"), ("up",), ("logs", "x"), ("down",)])
 def test_a_file_for_a_data_directory_is_told_without_a_traceback(
-    words: tuple[str, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    words: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    for key in [key for key in os.environ if key.startswith("PODBUS_")]:
+        monkeypatch.delenv(key)
     file = tmp_path / "file"
     file.touch()
     main([*words, "--data", str(file)])
