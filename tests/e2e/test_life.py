@@ -43,5 +43,8 @@ def test_a_bad_manifest_is_told_with_file_line_and_field_and_leaves_the_others_a
     assert ("bad.yaml", "spec.containers[0].image") in errors
     assert all(e["line"] > 0 for e in source["errors"])
     assert "bad" not in node.pods()
-    events = eventually(lambda: node.json("/podbus/events")["events"], within=10)
-    assert any("bad.yaml" in e["message"] for e in events)
+
+    def told_as_an_event() -> bool:
+        return any("bad.yaml" in event["message"] for event in node.json("/podbus/events")["events"])
+
+    eventually(told_as_an_event, within=20)
