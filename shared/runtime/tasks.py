@@ -10,6 +10,8 @@ log = logging.getLogger("podbus.tasks")
 
 Forever = Callable[[], Awaitable[None]]
 
+CANCEL_AGAIN_SECONDS = 0.5
+
 
 class TaskEnded(Exception):
     """A task that should run for ever returned or failed."""
@@ -49,9 +51,13 @@ class GuardedTasks:
         return f"task {task.get_name()} returned"
 
     async def cancel(self) -> None:
-        """End all; their errors are only logged."""
-        for task in self._tasks.values():
-            task.cancel()
+        """End all; their errors are only logged. A task is told again until it has ended: in Python 3.11 a `wait_for`
+        whose result is there at that very moment swallows the cancellation, and the task would go on for ever."""
+        running = set(self._tasks.values())
+        while running:
+            for task in running:
+                task.cancel()
+            _, running = await asyncio.wait(running, timeout=CANCEL_AGAIN_SECONDS)
         for outcome in await asyncio.gather(*self._tasks.values(), return_exceptions=True):
             if isinstance(outcome, Exception):
                 log.debug("task ended error=%r", outcome)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
+
 from shared.runtime.tasks import GuardedTasks
 
 
@@ -55,3 +57,19 @@ async def test_a_cancelled_wait_leaves_the_tasks_alone() -> None:
     tasks.start({"bad": _fails})
     assert (await tasks.wait()).startswith("task bad failed")
     await tasks.cancel()
+
+
+async def test_a_cancellation_that_comes_with_a_result_is_repeated(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Python 3.11's wait_for returns the result then, and nobody learns of the cancellation."""
+    monkeypatch.setattr("shared.runtime.tasks.CANCEL_AGAIN_SECONDS", 0.01)
+    arrived: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    async def asks_then_waits() -> None:
+        await asyncio.wait_for(arrived, 60)
+        await asyncio.Event().wait()
+
+    tasks = GuardedTasks()
+    tasks.start({"asks": asks_then_waits})
+    await asyncio.sleep(0)
+    arrived.set_result(None)
+    await asyncio.wait_for(tasks.cancel(), 5)
