@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -81,7 +82,10 @@ def recorded(case: str) -> tuple[str, dict[str, Any]]:
 def this_nodes_form(node: Node, pod: Pod) -> dict[str, Any]:
     metadata, status = pod["metadata"], pod["status"]
     ids = node.docker("ps", "-aq", "--filter", f"label=io.kubernetes.pod.uid={metadata['uid']}").split()
-    inspected = json.loads(node.docker("inspect", *ids)) if ids else []
+    try:
+        inspected = json.loads(node.docker("inspect", *ids)) if ids else []
+    except subprocess.CalledProcessError as error:  # a crash loop's older container went between the two calls
+        raise AssertionError(f"a container went meanwhile: {error.stderr}") from error
     return {
         "pod": normal_status(status, metadata, node.name),
         "containers": normal_docker(inspected, status, metadata, node.name),
