@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
 
 import pytest
 
@@ -54,11 +52,6 @@ def ready_since(node: Node) -> dict[str, str]:
 def live_names(node: Node) -> list[str]:
     """Container and pod of everything that runs, without attempts: a double would show twice."""
     return sorted(name.rpartition("_")[0] for name in node.containers())
-
-
-def inspected(node: Node, name: str) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(node.docker("inspect", name))[0]
-    return found
 
 
 def all_run_once(node: Node) -> bool:
