@@ -34,7 +34,6 @@ def main() -> int:
         print(f"bench: {error}", file=sys.stderr)
         return 1
     finally:
-        engine.remove_pods()
         if run.rows:
             machine_line = (
                 f"podbus on {about['cores']} cores, {about['memory_mb']} MB, Linux {about['kernel']},"
@@ -44,6 +43,7 @@ def main() -> int:
             print(table(run.rows, about=lines))
             if arguments.out is not None:
                 write_json(arguments.out, run.rows, about)
+        engine.remove_pods()
     return 0
 
 

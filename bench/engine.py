@@ -44,16 +44,27 @@ class RawEngine:
 
     def json(self, method: str, path: str, body: object = None) -> Any:
         """The answer. Raises RuntimeError with the engine's words."""
-        link: http.client.HTTPConnection | None = getattr(self._threads, "link", None)
-        if link is None:
-            link = self._threads.link = _UnixConnection(self._path)
         headers = {"Content-Type": "application/json"} if body is not None else {}
-        link.request(method, path, None if body is None else json.dumps(body), headers)
-        answer = link.getresponse()
-        data = answer.read()
+        text = None if body is None else json.dumps(body)
+        try:
+            answer, data = self._ask(method, path, text, headers)
+        except (ConnectionError, http.client.HTTPException):
+            # the engine closes a connection that was idle for long
+            self._threads.link = None
+            answer, data = self._ask(method, path, text, headers)
         if answer.status >= 400:
             raise RuntimeError(f"{method} {path}: {answer.status} {data.decode(errors='replace').strip()}")
         return json.loads(data) if data.strip() else None
+
+    def _ask(
+        self, method: str, path: str, text: str | None, headers: dict[str, str]
+    ) -> tuple[http.client.HTTPResponse, bytes]:
+        link: http.client.HTTPConnection | None = getattr(self._threads, "link", None)
+        if link is None:
+            link = self._threads.link = _UnixConnection(self._path)
+        link.request(method, path, text, headers)
+        answer = link.getresponse()
+        return answer, answer.read()
 
     def start_pod(self) -> None:
         """Create and start a sandbox, create and start one container in it."""
