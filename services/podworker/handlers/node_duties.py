@@ -27,6 +27,8 @@ from shared.runtime.clock import Clock
 log = logging.getLogger("podbus.podworker.node")
 
 REPORT_SECONDS = 10.0
+ENGINE_EVERY = 6
+"""Reports between two looks at the engine's version and settings: for each it starts three programs."""
 SWEEP_EVERY = 30
 """Reports between two sweeps of the status bucket: five minutes."""
 LEFT_BEHIND_SECONDS = 1.0
@@ -59,6 +61,7 @@ class NodeDuties:
         self._desired = desired
         self._trouble = trouble
         self._info: EngineInfo | None = None
+        self._info_in = 0
         self._foreign: int | None = None
         self._now_please = asyncio.Event()
         self._sweep_in = 1
@@ -107,11 +110,15 @@ class NodeDuties:
         trouble = self._relist.trouble or self._trouble()
         images: list[NodeImage] = []
         try:
-            self._info = await self._runtime.info()
+            if trouble or self._info is None or self._info_in <= 0:
+                self._info = await self._runtime.info()
+                self._info_in = ENGINE_EVERY
+            self._info_in -= 1
             images = [NodeImage(names=list(image.names), size=image.size) for image in await self._images.images()]
             await self._tell_foreign()
         except RuntimeUnavailable as error:
             trouble = trouble or str(error)
+            self._info_in = 0  # it may come back as another version
         info = self._info
         return RuntimeReport(
             v=VERSION,

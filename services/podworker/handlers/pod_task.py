@@ -44,6 +44,8 @@ RUNTIME_RETRY_SECONDS = 1.0
 """While the engine doesn't answer."""
 READMIT_SECONDS = 10.0
 """How often a rejected static pod is judged again: the cause may have gone."""
+CONFIRMED_SECONDS = 15.0
+"""So long after a complete list a pod in which nothing happened is taken for what that list showed."""
 _MAX_ROUNDS = 12
 """Plans in one sync; what isn't settled then waits for the next wake."""
 
@@ -85,6 +87,8 @@ class PodTask:
     _pod: Pod | None = None
     _pod_body: bytes = b""
     _readmit_at: float = 0.0
+    _confirmed_at: float = float("-inf")
+    """When a complete list showed the pod as it was last seen; seconds since boot."""
 
     @classmethod
     def of(cls, context: PodContext, uid: str, namespace: str, name: str, stored: StoredPod | None) -> PodTask:
@@ -116,6 +120,8 @@ class PodTask:
         """A complete list showed this; look closer only if that's news."""
         if runtime != self.runtime:
             self._woken.set()
+        else:
+            self._confirmed_at = self.context.executor.clock.boot_seconds()
 
     def stop(self) -> None:
         """End after the current look: the slot goes to another worker."""
@@ -183,11 +189,13 @@ class PodTask:
 
     async def _settle(self) -> float | None:
         """Look, plan, act, until there's nothing to do; when to look again (None = at the next resync)."""
+        is_known = self._is_confirmed()
         for _ in range(_MAX_ROUNDS):
             # what woke us so far, the events of our own last actions among it, this look sees
             self._woken.clear()
-            runtime = await self.context.executor.runtime.pod(self.uid)
-            self.runtime = runtime
+            if not is_known:
+                self.runtime = await self.context.executor.runtime.pod(self.uid)
+            runtime = self.runtime
             self.context.recorder.follow_clock(self.record)
             memory = self._take_desired(runtime)
             if memory is None:
@@ -200,6 +208,9 @@ class PodTask:
                 memory = judged
             pod = self._definition()
             plan = compute_pod_actions(pod, memory, shown, now=self._now(), config=self.context.executor.config)
+            if is_known and (plan.actions or plan.memory.termination is not None):
+                is_known = False  # before anything is done, it's looked at
+                continue
             self._keep(pod, plan.memory, shown, plan.events)
             if sync_state(plan.memory, shown) == "finished" and plan.memory.termination is not None:
                 return await self._finish()
@@ -209,6 +220,13 @@ class PodTask:
             if self._stopping:
                 return None
         return self._now() + RETRY_SECONDS
+
+    def _is_confirmed(self) -> bool:
+        """Nothing has woken us and the last complete list showed the pod as it was: a resync needn't ask the engine,
+        which for a hundred pods would be most of its work at rest."""
+        if self._woken.is_set() or self.runtime is None:
+            return False
+        return self.context.executor.clock.boot_seconds() - self._confirmed_at < CONFIRMED_SECONDS
 
     def _next_look(self, plan: Plan) -> float | None:
         if plan.memory.rejection is not None and plan.memory.source != "api":
