@@ -144,6 +144,56 @@ class ImageService(Protocol):
     async def images(self) -> Sequence[ImageInfo]: ...
 
 
+class ExecResult(msgspec.Struct, frozen=True, kw_only=True):
+    exit_code: int | None
+    """None = it didn't end in time and was killed."""
+    output: bytes
+    """stdout and stderr as they came, at most MAX_OUTPUT_BYTES."""
+
+
+MAX_OUTPUT_BYTES = 10 * 1024
+
+
+class CommandRunner(Protocol):
+    """Commands of exec probes and exec hooks, inside containers."""
+
+    async def exec_sync(self, container_id: str, command: Sequence[str], seconds: float | None) -> ExecResult:
+        """Run with the container's user, environment and directory, and wait; `seconds` None = for ever.
+        When the time is over, or when the caller is cancelled, the process is killed by its pid on the host, with its
+        children. Raises RuntimeRefused when the container doesn't run or the command can't start, RuntimeUnavailable.
+        """
+        ...
+
+
+class HttpAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    status: int
+    body: bytes
+    """At most MAX_OUTPUT_BYTES."""
+    is_redirect_left: bool = False
+    """A redirect that isn't followed (another host, or too many)."""
+
+
+class Unreachable(Exception):
+    """A connection or an answer that didn't come: its text tells why."""
+
+
+class Network(Protocol):
+    """Probes and hooks over the network, on the loop, without a thread. Nothing is verified, kept alive or proxied.
+    The caller bounds each call with asyncio.timeout."""
+
+    async def http_get(self, url: str, headers: Sequence[tuple[str, str]], *, follow: bool) -> HttpAnswer:
+        """`follow`: redirects to the same host, at most ten. Raises Unreachable."""
+        ...
+
+    async def tcp_connect(self, host: str, port: int) -> None:
+        """Raises Unreachable."""
+        ...
+
+    async def grpc_check(self, host: str, port: int, service: str) -> str:
+        """The status word of grpc.health.v1 (SERVING...). Raises Unreachable."""
+        ...
+
+
 class StoredPod(msgspec.Struct, frozen=True, kw_only=True):
     """A row: the memory and the spec last applied."""
 

@@ -37,6 +37,81 @@ class ResourceRequirements(_Object, frozen=True, kw_only=True):
     requests: dict[str, str | int | float] = {}
 
 
+class ExecAction(_Object, frozen=True, kw_only=True):
+    command: list[str] = []
+
+
+class HTTPHeader(_Object, frozen=True, kw_only=True):
+    name: str
+    value: str = ""
+
+
+class HTTPGetAction(_Object, frozen=True, kw_only=True):
+    port: int | str
+    """A number, or the name of one of the container's ports."""
+    path: str = "/"
+    host: str = ""
+    """"" = the pod's address."""
+    scheme: str = "HTTP"
+    http_headers: list[HTTPHeader] = []
+
+
+class TCPSocketAction(_Object, frozen=True, kw_only=True):
+    port: int | str
+    host: str = ""
+
+
+class GRPCAction(_Object, frozen=True, kw_only=True):
+    port: int
+    service: str = ""
+
+
+class SleepAction(_Object, frozen=True, kw_only=True):
+    seconds: int
+
+
+class Handler(_Object, frozen=True, kw_only=True):
+    """What a hook does: one of the fields is set."""
+
+    exec: ExecAction | None = None
+    http_get: HTTPGetAction | None = None
+    tcp_socket: TCPSocketAction | None = None
+    sleep: SleepAction | None = None
+
+
+class Probe(_Object, frozen=True, kw_only=True):
+    """One of the four handlers is set. Whole seconds."""
+
+    exec: ExecAction | None = None
+    http_get: HTTPGetAction | None = None
+    tcp_socket: TCPSocketAction | None = None
+    grpc: GRPCAction | None = None
+    initial_delay_seconds: int = 0
+    timeout_seconds: int = 1
+    period_seconds: int = 10
+    success_threshold: int = 1
+    failure_threshold: int = 3
+    termination_grace_period_seconds: int | None = None
+
+
+class Lifecycle(_Object, frozen=True, kw_only=True):
+    post_start: Handler | None = None
+    pre_stop: Handler | None = None
+    stop_signal: str = ""
+
+
+class ExitCodes(_Object, frozen=True, kw_only=True):
+    operator: str
+    """In or NotIn."""
+    values: list[int] = []
+
+
+class ContainerRestartRule(_Object, frozen=True, kw_only=True):
+    action: str
+    """Restart or RestartAllContainers."""
+    exit_codes: ExitCodes | None = None
+
+
 class Container(_Object, frozen=True, kw_only=True):
     name: str
     image: str = ""
@@ -52,11 +127,26 @@ class Container(_Object, frozen=True, kw_only=True):
     stdin: bool = False
     stdin_once: bool = False
     tty: bool = False
+    liveness_probe: Probe | None = None
+    readiness_probe: Probe | None = None
+    startup_probe: Probe | None = None
+    lifecycle: Lifecycle | None = None
+    restart_policy: str = ""
+    """"" = the pod's. Always on an init container makes it a sidecar."""
+    restart_policy_rules: list[ContainerRestartRule] = []
+    target_container_name: str = ""
+    """Of ephemeral containers only."""
+
+
+class PodReadinessGate(_Object, frozen=True, kw_only=True):
+    condition_type: str
 
 
 class PodSpec(_Object, frozen=True, kw_only=True):
     containers: list[Container]
     init_containers: list[Container] = []
+    ephemeral_containers: list[Container] = []
+    readiness_gates: list[PodReadinessGate] = []
     restart_policy: str = "Always"
     termination_grace_period_seconds: int = 30
     active_deadline_seconds: int | None = None

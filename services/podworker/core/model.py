@@ -13,6 +13,8 @@ import msgspec
 from shared.kube.status import PodStatus
 
 RunState = Literal["created", "running", "exited", "unknown"]
+HookState = Literal["", "running", "done", "failed"]
+Verdict = Literal["", "success", "failure"]
 
 
 class _Fact(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -103,6 +105,32 @@ class Stop(_Fact, frozen=True, kw_only=True):
     """When the stop signal was sent; None = decided but not carried out yet: sent at the next look."""
     killed_at: float | None = None
     """When SIGKILL was last sent."""
+    pre_stop: HookState = ""
+    """Of the container's preStop hook, which comes before the stop signal. "" = none, or not begun."""
+
+
+class Verdicts(_Fact, frozen=True, kw_only=True):
+    """What a container's probes have found, after thresholds. "" = nothing yet: readiness counts as failed, liveness
+    as succeeded, startup as not over. Stored in the pod's row, so they survive their prober."""
+
+    startup: Verdict = ""
+    liveness: Verdict = ""
+    readiness: Verdict = ""
+
+
+class PostStart(_Fact, frozen=True, kw_only=True):
+    """How a container's postStart hook goes. Run at least once: "running" with nobody running it is run again."""
+
+    state: HookState
+    message: str = ""
+    """Why it failed."""
+
+
+class Failure(_Fact, frozen=True, kw_only=True):
+    """The pod as a whole has failed for a reason of its own (DeadlineExceeded, Evicted): never taken back."""
+
+    reason: str
+    message: str
 
 
 class Waiting(_Fact, frozen=True, kw_only=True):
@@ -167,6 +195,11 @@ class PodMemory(_Fact, frozen=True, kw_only=True):
     """By container name."""
     restarts: dict[str, int] = {}
     """Highest attempt ever started per container name, so that counts survive a removed container."""
+    verdicts: dict[str, Verdicts] = {}
+    """By container id."""
+    post_starts: dict[str, PostStart] = {}
+    """By container id."""
+    failure: Failure | None = None
     ips: tuple[str, ...] = ()
     """The last addresses, kept in the final status."""
     status: PodStatus | None = None

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Literal
 
 import msgspec
 
 from services.podworker.core.events_text import PodEvent
 from services.podworker.core.model import Backoff, PodMemory, RuntimePod
+from shared.kube.pod import Handler
 
 
 class SyncConfig(msgspec.Struct, frozen=True, kw_only=True):
@@ -93,6 +95,19 @@ class RemoveSandbox(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     reason: str
 
 
+class HookRun(msgspec.Struct, frozen=True, kw_only=True):
+    """A hook that should be under way. Not an action: it's started beside the plan if nobody runs it yet, and its end
+    wakes the pod. Two are the same hook when container and kind are."""
+
+    container_id: str
+    name: str
+    """The container's, in the spec."""
+    kind: Literal["postStart", "preStop"]
+    handler: Handler
+    until: float | None = None
+    """When it's given up (preStop: the end of the grace period). None = it may take as long as it likes."""
+
+
 Action = CreateSandbox | PullImage | StartContainer | Signal | Kill | RemoveContainer | StopSandbox | RemoveSandbox
 
 
@@ -109,6 +124,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     reasons: tuple[str, ...]
     """One line per decision, also for what was left alone on purpose."""
     events: tuple[PodEvent, ...]
+    hooks: tuple[HookRun, ...] = ()
+    """All that should be under way now; one under way that isn't here any more is given up."""
 
 
 @dataclass
@@ -122,6 +139,7 @@ class Draft:
     actions: list[Action] = field(default_factory=list)
     reasons: list[str] = field(default_factory=list)
     events: list[PodEvent] = field(default_factory=list)
+    hooks: list[HookRun] = field(default_factory=list)
     wake_at: float | None = None
 
     def act(self, action: Action) -> None:
@@ -144,4 +162,5 @@ class Draft:
             wake_at=self.wake_at,
             reasons=tuple(self.reasons),
             events=tuple(self.events),
+            hooks=tuple(self.hooks),
         )
