@@ -162,6 +162,11 @@ class Pod(_Object, frozen=True, kw_only=True):
     spec: PodSpec
 
 
+def is_sidecar(init_container: Container) -> bool:
+    """Whether an init container is one that runs beside the regular ones: it is always restarted."""
+    return init_container.restart_policy == "Always"
+
+
 _decoder = msgspec.json.Decoder(Pod)
 
 
