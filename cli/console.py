@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import select
 import sys
+import time
 from pathlib import Path
 
 from cli.log_files import RotatingFile
@@ -19,9 +20,11 @@ class Console:
         self._output = output
 
     def say(self, line: str) -> None:
-        data = f"{line}\n".encode()
-        self._log.write(data)
-        self._to_output(data)
+        """With its time in the file only: people see it as it happens."""
+        now = time.time()
+        stamp = f"{time.strftime('%Y-%m-%dT%H:%M:%S', time.gmtime(now))}.{int(now * 1000) % 1000:03d}Z supervisor"
+        self._log.write("".join(f"{stamp} {part}\n" for part in line.split("\n")).encode())
+        self._to_output(f"{line}\n".encode())
 
     def echo(self, data: bytes) -> None:
         """Only to the people: it is in another log already."""

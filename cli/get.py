@@ -69,7 +69,15 @@ def _get_node(client: Client, arguments: argparse.Namespace) -> int:
         _print_objects([{"apiVersion": "v1", "kind": "Node", **node}], arguments)
     else:
         sys.stdout.write(node_table([node], time.time(), is_wide=arguments.output == "wide"))
+    _tell_troubles(client)
     return 0
+
+
+def _tell_troubles(client: Client) -> None:
+    """What is wrong with the node and has no place in its object; apart from the output, which programs may read."""
+    sys.stdout.flush()
+    for trouble in client.get("/podbus").get("troubles") or ():
+        sys.stderr.write(f"trouble: {trouble}\n")
 
 
 def _print_objects(objects: Sequence[dict[str, Any]], arguments: argparse.Namespace) -> None:

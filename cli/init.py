@@ -61,8 +61,12 @@ def upgrade(arguments: argparse.Namespace) -> int:
     from cli.db import db_upgrade
     from shared.storage.migrate import DatabaseUnusable
 
+    data = Path(arguments.data).absolute()
+    if not data.is_dir():
+        complain([f"there is no directory {data}: `podbus up` or `podbus init` makes it (--data names another)"])
+        return 1
     try:
-        for line in db_upgrade(Path(arguments.data).absolute()):
+        for line in db_upgrade(data):
             print(line)
     except (OSError, DatabaseUnusable) as error:
         complain([str(error)])

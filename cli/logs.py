@@ -12,6 +12,8 @@ from cli.console import complain
 from cli.get import DEFAULT_NAMESPACE, NotFound, find_pod, list_pods
 from shared.kube.duration import DurationError, parse_seconds
 
+ALL_LINES = -1
+"""kubectl's word for no bound."""
 _DEFAULT_CONTAINER = "kubectl.kubernetes.io/default-container"
 
 
@@ -38,8 +40,11 @@ def log_query(arguments: argparse.Namespace) -> dict[str, str]:
     for flag in ("follow", "previous", "timestamps"):
         if getattr(arguments, flag):
             query[flag] = "true"
-    if arguments.tail is not None and arguments.tail >= 0:  # kubectl: -1 = all
-        query["tailLines"] = str(arguments.tail)
+    if arguments.tail is not None:
+        if arguments.tail < ALL_LINES:
+            raise ValueError(f"--tail: must be a number of lines, or -1 for all, got {arguments.tail}")
+        if arguments.tail > ALL_LINES:
+            query["tailLines"] = str(arguments.tail)
     if arguments.since:
         try:
             seconds = parse_seconds(arguments.since)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import faulthandler
+import logging
 import os
 import socket
 import sys
@@ -16,6 +17,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import msgspec
+
+log = logging.getLogger("podbus.health")
 
 BEAT_SECONDS = 5.0
 HANG_SECONDS = 15.0
@@ -106,14 +109,22 @@ def _is_served(path: Path) -> bool:
 
 
 async def keep_beating(watchdog: Watchdog, file: HealthFile, facts: Callable[[], Mapping[str, object]]) -> None:
-    """Guarded task: beat once a second, write the file every BEAT_SECONDS. A full disk only skips the file."""
+    """Guarded task: beat once a second, write the file every BEAT_SECONDS. A full disk only skips the file, which is
+    told once."""
     beats = 0
+    trouble = ""
     while True:
         watchdog.beat()
         if beats % int(BEAT_SECONDS) == 0:
             try:
                 file.write(facts())
             except OSError as error:
-                sys.stderr.write(f"health file not written: {error}\n")
+                if not trouble:
+                    log.warning("health file not written error=%s", error)
+                trouble = str(error)
+            else:
+                if trouble:
+                    log.info("health file is written again")
+                trouble = ""
         beats += 1
         await asyncio.sleep(1)

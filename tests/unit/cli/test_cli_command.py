@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from cli.console import Console
 from cli.down import left_pods
 from cli.log_files import RotatingFile, last_lines
 from cli.logs import log_query
@@ -93,6 +95,16 @@ def test_a_wrong_since_is_refused() -> None:
         log_query(build_parser().parse_args(["logs", "x", "--since", "5"]))
 
 
+@pytest.mark.parametrize("tail", ["-2", "-5"])
+def test_a_tail_below_minus_one_is_refused(tail: str) -> None:
+    with pytest.raises(ValueError, match=f"--tail: must be a number of lines, or -1 for all, got {tail}"):
+        log_query(build_parser().parse_args(["logs", "x", "--tail", tail]))
+
+
+def test_a_tail_of_minus_one_is_the_whole_log() -> None:
+    assert log_query(build_parser().parse_args(["logs", "x", "--tail", "-1"])) == {}
+
+
 def test_objects_are_printed_as_yaml_with_blocks_for_long_texts() -> None:
     assert to_yaml({"b": "one\ntwo\n", "a": [1, "true", None]}) == "a:\n- 1\n- 'true'\n- null\nb: |\n  one\n  two\n"
 
@@ -105,6 +117,26 @@ def test_a_log_is_rotated_by_size_and_three_files_are_kept(tmp_path: Path) -> No
     kept = {path.name: path.read_text() for path in tmp_path.iterdir()}
     assert kept == {"x.log": "line 7\n", "x.log.1": "line 6\n", "x.log.2": "line 5\n"}
     assert last_lines(tmp_path / "x.log", 5) == ["line 7"]
+
+
+def test_the_supervisors_lines_carry_their_time_in_the_file_and_not_on_the_terminal(tmp_path: Path) -> None:
+    read, write = os.pipe()
+    console = Console(tmp_path / "supervisor.log", write)
+    console.say("one\ntwo")
+    console.close()
+    os.close(write)
+    with os.fdopen(read) as seen:
+        assert seen.read() == "one\ntwo\n"
+    form = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z supervisor "
+    assert re.fullmatch(f"{form}one\n{form}two\n", (tmp_path / "supervisor.log").read_text())
+
+
+def test_upgrading_makes_no_directory(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A typing error must not leave a new node behind."""
+    missing = tmp_path / "typo"
+    assert main(["db", "upgrade", "--data", str(missing)]) == 1
+    assert f"there is no directory {missing}" in capsys.readouterr().err
+    assert not missing.exists()
 
 
 def test_left_pods_are_told_apart_by_their_labels() -> None:
