@@ -100,7 +100,7 @@ class Stop(_Fact, frozen=True, kw_only=True):
     deadline: float
     """When SIGKILL is due. Only ever moves earlier, but for re-basing."""
     reason: str
-    """Why: "terminating", "ended", "definition", "sandbox", "removed"."""
+    """Why: "terminating", "ended", "definition", "sandbox", "removed", "probe", "postStart", "restartAll"."""
     signalled_at: float | None = None
     """When the stop signal was sent; None = decided but not carried out yet: sent at the next look."""
     killed_at: float | None = None
@@ -141,6 +141,15 @@ class Waiting(_Fact, frozen=True, kw_only=True):
     at: float
     retry_at: float | None = None
     """Not before this instant is the start tried again; None = at the next sync."""
+
+
+class RestartAll(_Fact, frozen=True, kw_only=True):
+    """All containers of the pod start over, for a rule RestartAllContainers has matched: they end and are removed, then
+    the first init container starts."""
+
+    at: float
+    sources: tuple[str, ...]
+    """The containers whose exit asked for it, by name: removed last."""
 
 
 class Termination(_Fact, frozen=True, kw_only=True):
@@ -200,6 +209,11 @@ class PodMemory(_Fact, frozen=True, kw_only=True):
     post_starts: dict[str, PostStart] = {}
     """By container id."""
     failure: Failure | None = None
+    restart_all: RestartAll | None = None
+    """From the exit that asked for it until the last container was removed."""
+    restarted: dict[str, int] = {}
+    """By container name, what the last RestartAllContainers removed: the highest attempt. Until an instance after it
+    has ended, it's the container's last state."""
     ips: tuple[str, ...] = ()
     """The last addresses, kept in the final status."""
     status: PodStatus | None = None
