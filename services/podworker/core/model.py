@@ -143,15 +143,6 @@ class Waiting(_Fact, frozen=True, kw_only=True):
     """Not before this instant is the start tried again; None = at the next sync."""
 
 
-class RestartAll(_Fact, frozen=True, kw_only=True):
-    """All containers of the pod start over, for a rule RestartAllContainers has matched: they end and are removed, then
-    the first init container starts."""
-
-    at: float
-    sources: tuple[str, ...]
-    """The containers whose exit asked for it, by name: removed last."""
-
-
 class Termination(_Fact, frozen=True, kw_only=True):
     """The pod was told to end. Cannot be undone; `grace` only ever shrinks."""
 
@@ -209,8 +200,9 @@ class PodMemory(_Fact, frozen=True, kw_only=True):
     post_starts: dict[str, PostStart] = {}
     """By container id."""
     failure: Failure | None = None
-    restart_all: RestartAll | None = None
-    """From the exit that asked for it until the last container was removed."""
+    restart_all: tuple[str, ...] = ()
+    """All containers start over, for a rule RestartAllContainers has matched: the names of those whose exit asked for
+    it, until the last container was removed."""
     restarted: dict[str, int] = {}
     """By container name, what the last RestartAllContainers removed: the highest attempt. Until an instance after it
     has ended, it's the container's last state."""
