@@ -10,7 +10,8 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from services.podworker.core import stopping
-from services.podworker.core.events_text import child_oom_killed, sandbox_changed
+from services.podworker.core.events_text import sandbox_changed
+from services.podworker.core.exits import tell_exits
 from services.podworker.core.model import PodMemory, RuntimePod
 from services.podworker.core.phase import is_terminal, projected_phase
 from services.podworker.core.plan import CreateSandbox, Draft, Plan, StopSandbox, SyncConfig
@@ -37,7 +38,7 @@ def compute_pod_actions(
     epoch.
     """
     draft = Draft(memory=_without_gone_stops(memory, runtime), runtime=runtime, now=now, config=config)
-    _tell_child_ooms(draft)
+    tell_exits(draft, pod)
     if memory.termination is not None:
         stopping.terminate(draft)
     elif pod is None:
@@ -100,7 +101,7 @@ def _starts_in_new_sandbox(draft: Draft, pod: Pod) -> set[str]:
         return names
     newest = [c for name in names if (c := runtime.newest(name)) is not None]
     return names - {
-        c.name for c in newest if c.state == "exited" and c.exit_code == 0 and not is_replaced(draft.memory, c, policy)
+        c.name for c in newest if c.state == "exited" and c.exit_code == 0 and not is_replaced(pod, draft.memory, c)
     }
 
 
@@ -109,18 +110,3 @@ def _without_gone_stops(memory: PodMemory, runtime: RuntimePod) -> PodMemory:
     if memory.stops.keys() <= there:
         return memory
     return replace(memory, stops={key: stop for key, stop in memory.stops.items() if key in there})
-
-
-def _tell_child_ooms(draft: Draft) -> None:
-    """Once per container, when its end is first seen: the last status doesn't show it as terminated yet."""
-    told = _terminated_ids(draft.memory)
-    for container in draft.runtime.containers:
-        fresh = container.state == "exited" and f"docker://{container.id}" not in told
-        if fresh and container.oom_killed and container.exit_code != 137:
-            draft.tell(child_oom_killed(container.name, container.exit_code))
-
-
-def _terminated_ids(memory: PodMemory) -> set[str]:
-    statuses = memory.status.container_statuses if memory.status is not None else []
-    states = [state for status in statuses for state in (status.state, status.last_state)]
-    return {state.terminated.container_id for state in states if state.terminated is not None}

@@ -42,7 +42,7 @@ def phase_with_statuses(
         regular,
         has_started=any(c.state in ("created", "running") for c in runtime.containers),
         has_ended=ended and memory.source == "api",
-        is_restarting=any(is_replaced(memory, c, pod.spec.restart_policy) for c in _newest(pod, runtime)),
+        is_restarting=any(is_replaced(pod, memory, c) for c in _newest(pod, runtime)),
     )
     if ended and memory.source == "api" and not is_terminal(phase):
         # kubelet: whatever was missing, a pod of the API ends in a terminal phase.

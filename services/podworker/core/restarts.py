@@ -4,30 +4,50 @@ from __future__ import annotations
 
 from services.podworker.core.model import Backoff, PodMemory, RuntimeContainer, RuntimePod
 from services.podworker.core.plan import SyncConfig
+from services.podworker.core.restart_rules import policy_of, restarts_after_exit
 from shared.kube.duration import format_seconds
 from shared.kube.pod import Pod
 
 CRASH_LOOP = "CrashLoopBackOff"
 STOPPED_FOR_DEFINITION = "definition"
 STOPPED_FOR_SANDBOX = "sandbox"
+STOPPED_FOR_PROBE = "probe"
+STOPPED_AFTER_POST_START = "postStart"
+STOPPED_FOR_RESTART_ALL = "restartAll"
 STOPPED_AS_STRAY = "removed"
 
 
-def may_restart(policy: str, exit_code: int) -> bool:
-    """The restart policy's answer for a container that has exited."""
-    return policy == "Always" or (policy == "OnFailure" and exit_code != 0)
-
-
-def is_replaced(memory: PodMemory, container: RuntimeContainer, policy: str) -> bool:
+def is_replaced(pod: Pod, memory: PodMemory, instance: RuntimeContainer) -> bool:
     """Whether we ended this instance to start another: what its exit code says about the workload doesn't
     count.
 
-    kubelet: a changed definition restarts whatever the policy; a lost sandbox restarts all but Never.
+    kubelet: a changed definition restarts whatever the policy; a lost sandbox restarts all but Never; a failed probe
+    all whose policy isn't Never, and rules aren't asked.
     """
-    stop = memory.stops.get(container.id)
-    if stop is None:
-        return False
-    return stop.reason == STOPPED_FOR_DEFINITION or (stop.reason == STOPPED_FOR_SANDBOX and policy != "Never")
+    match _stop_reason(memory, instance):
+        case "definition" | "restartAll":
+            return True
+        case "sandbox":
+            return pod.spec.restart_policy != "Never"
+        case "probe":
+            return policy_of(pod, instance.name) != "Never"
+        case _:
+            return False
+
+
+def counts_as_crash(memory: PodMemory, instance: RuntimeContainer) -> bool:
+    """Whether the next start waits for a back-off: not where we ended it for reasons that aren't its own."""
+    return _stop_reason(memory, instance) not in (STOPPED_FOR_DEFINITION, STOPPED_FOR_SANDBOX, STOPPED_FOR_RESTART_ALL)
+
+
+def ended_by_itself(memory: PodMemory, instance: RuntimeContainer) -> bool:
+    """Whether its exit code is the workload's own word. A failed postStart hook is the workload's, too."""
+    return _stop_reason(memory, instance) in ("", STOPPED_AFTER_POST_START)
+
+
+def _stop_reason(memory: PodMemory, instance: RuntimeContainer) -> str:
+    stop = memory.stops.get(instance.id)
+    return "" if stop is None else stop.reason
 
 
 def should_start(pod: Pod, memory: PodMemory, newest: RuntimeContainer | None) -> bool:
@@ -38,8 +58,9 @@ def should_start(pod: Pod, memory: PodMemory, newest: RuntimeContainer | None) -
         return True
     if newest.state == "running":
         return False
-    policy = pod.spec.restart_policy
-    return may_restart(policy, newest.exit_code) or is_replaced(memory, newest, policy)
+    if _stop_reason(memory, newest) == STOPPED_FOR_PROBE:
+        return is_replaced(pod, memory, newest)
+    return restarts_after_exit(pod, newest.name, newest.exit_code) or is_replaced(pod, memory, newest)
 
 
 def ended_at(container: RuntimeContainer) -> float:

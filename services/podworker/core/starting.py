@@ -20,10 +20,10 @@ from services.podworker.core.restarts import (
     STOPPED_AS_STRAY,
     STOPPED_FOR_DEFINITION,
     STOPPED_FOR_SANDBOX,
+    counts_as_crash,
     crash_backoff_until,
     crash_message,
     image_backoff_until,
-    is_replaced,
     next_attempt,
     next_crash_backoff,
     should_start,
@@ -90,7 +90,7 @@ def start_container(draft: Draft, pod: Pod, container: Container, sandbox: Runti
     """Plan the container's start, or say what it waits for. `sandbox` None = the one this plan creates."""
     newest = draft.runtime.newest(container.name)
     ended = next((c for c in draft.runtime.containers if c.name == container.name and c.state == "exited"), None)
-    if newest is not None and newest is ended and is_replaced(draft.memory, ended, pod.spec.restart_policy):
+    if newest is not None and newest is ended and not counts_as_crash(draft.memory, ended):
         ended = None
     waits = (
         _is_backing_off(draft, container, ended)

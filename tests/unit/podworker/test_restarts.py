@@ -67,7 +67,7 @@ def test_nothing_starts_in_a_pod_that_ends() -> None:
 )
 def test_what_we_ended_to_replace_it_starts_again(reason: str, policy: str, expected: bool) -> None:
     memory = a_memory(stops={"c-0": Stop(deadline=NOW, reason=reason)})
-    assert is_replaced(memory, exited(C), policy) == expected
+    assert is_replaced(a_pod(restartPolicy=policy), memory, exited(C)) == expected
 
 
 def test_the_next_attempt_counts_from_what_is_seen_and_what_is_remembered() -> None:
