@@ -19,14 +19,28 @@ class LogOptions(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Seconds since the epoch."""
 
 
+class ExecOptions(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A command in a running container, or (without a command) an attachment to its main process."""
+
+    command: list[str] = []
+    stdin: bool = False
+    stdout: bool = False
+    stderr: bool = False
+    tty: bool = False
+
+
 class StreamCommand(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """podworker.c.stream: prepare a stream; any worker may serve it."""
 
-    kind: Literal["logs"]
+    kind: Literal["logs", "exec", "attach", "portForward"]
     uid: str
     container_id: str
-    """Docker's id, without prefix."""
+    """Docker's id, without prefix; "" for portForward."""
     logs: LogOptions = LogOptions()
+    exec: ExecOptions = ExecOptions()
+    """For exec and attach: the stream then carries the channels of shared.streams.channels."""
+    port: int = 0
+    """For portForward: of the pod's loopback; the stream is the connection's bytes."""
 
 
 class StreamTicket(msgspec.Struct, frozen=True, kw_only=True):
