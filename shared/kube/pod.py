@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
+from shared.kube.volumes import EnvFromSource, EnvVarSource, Volume, VolumeMount
+
 
 class _Object(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
     pass
@@ -28,6 +30,7 @@ class ContainerPort(_Object, frozen=True, kw_only=True):
 class EnvVar(_Object, frozen=True, kw_only=True):
     name: str
     value: str = ""
+    value_from: EnvVarSource | None = None
 
 
 class ResourceRequirements(_Object, frozen=True, kw_only=True):
@@ -120,7 +123,9 @@ class Container(_Object, frozen=True, kw_only=True):
     working_dir: str = ""
     ports: list[ContainerPort] = []
     env: list[EnvVar] = []
+    env_from: list[EnvFromSource] = []
     resources: ResourceRequirements = ResourceRequirements()
+    volume_mounts: list[VolumeMount] = []
     termination_message_path: str = "/dev/termination-log"
     termination_message_policy: str = "File"
     image_pull_policy: str = "IfNotPresent"
@@ -146,12 +151,14 @@ class PodSpec(_Object, frozen=True, kw_only=True):
     containers: list[Container]
     init_containers: list[Container] = []
     ephemeral_containers: list[Container] = []
+    volumes: list[Volume] = []
     readiness_gates: list[PodReadinessGate] = []
     restart_policy: str = "Always"
     termination_grace_period_seconds: int = 30
     active_deadline_seconds: int | None = None
     dns_policy: str = "ClusterFirst"
     node_name: str = ""
+    service_account_name: str = ""
     hostname: str = ""
     host_network: bool = False
     priority_class_name: str = ""
