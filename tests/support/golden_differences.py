@@ -33,6 +33,12 @@ LISTED = (
         'the newest Kubernetes says "image name"',
     ),
     Listed(
+        "a04",
+        r"\.pod\.containers\.c\.state\.message",
+        lambda theirs, ours: bool(re.fullmatch(re.escape(theirs) + r"; next try at [-\dT:]{19}Z", ours)),
+        "the message says until when the back-off lasts, too",
+    ),
+    Listed(
         ".*",
         r"\.containers\.[^.]+\.OomScoreAdj",
         lambda theirs, ours: theirs is None and (ours == 1000 or 3 <= ours <= 999),

@@ -94,7 +94,7 @@ def _terminated(container: RuntimeContainer) -> StateTerminated:
     started = container.created_at if container.started_at is None else container.started_at
     return StateTerminated(
         exit_code=container.exit_code,
-        reason=_end_reason(container),
+        reason=end_reason(container),
         message=_end_message(container),
         started_at=_time(started),
         finished_at=_time(ended_at(container)),
@@ -102,7 +102,8 @@ def _terminated(container: RuntimeContainer) -> StateTerminated:
     )
 
 
-def _end_reason(container: RuntimeContainer) -> str:
+def end_reason(container: RuntimeContainer) -> str:
+    """Of a container that has exited."""
     if container.cannot_run:
         return "ContainerCannotRun"
     # Docker sets the flag also when only a child was killed: the code tells that it was the main process.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from services.podworker.core.events_text import PodEvent, full_name, missing_cluster_dns
 from services.podworker.core.node_facts import DNSConfig, NodeFacts
 from shared.kube.pod import Pod
 
@@ -29,6 +30,14 @@ def wants_cluster_dns(pod: Pod) -> bool:
 def falls_back_to_default_dns(pod: Pod, node: NodeFacts) -> bool:
     """The cluster's DNS is asked for but not configured: event MissingClusterDNS, then policy Default."""
     return wants_cluster_dns(pod) and not node.cluster_dns
+
+
+def dns_events(pod: Pod, node: NodeFacts) -> list[PodEvent]:
+    """What people should know of the pod's DNS, told once per pod (the kubelet tells it at each start)."""
+    if not falls_back_to_default_dns(pod, node):
+        return []
+    name = full_name(pod.metadata.namespace, pod.metadata.name, pod.metadata.uid)
+    return [missing_cluster_dns(name)]
 
 
 def pod_dns(pod: Pod, node: NodeFacts) -> DNSConfig:

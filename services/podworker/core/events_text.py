@@ -1,12 +1,19 @@
-"""The events of pods in Kubernetes' words (node.md 6; wording of kubelet 1.36)."""
+"""The events of pods in Kubernetes' words (node.md 6; wording of kubelet 1.36).
+
+What a container wrote never enters an event: its log and its termination message may hold secrets.
+"""
 
 from __future__ import annotations
 
+import math
+import signal
+from collections.abc import Mapping
 from typing import Literal
 
 import msgspec
 
-from shared.kube.duration import format_duration
+from shared.kube.duration import format_duration, format_seconds
+from shared.kube.pod import Pod
 
 
 class PodEvent(msgspec.Struct, frozen=True, kw_only=True):
@@ -18,10 +25,17 @@ class PodEvent(msgspec.Struct, frozen=True, kw_only=True):
     container: str = ""
     """Whose it is; "" = the pod's."""
 
-    @property
-    def field_path(self) -> str:
-        """`involvedObject.fieldPath` for a regular container's event."""
-        return f"spec.containers{{{self.container}}}" if self.container else ""
+    def field_path(self, lists: Mapping[str, str]) -> str:
+        """`involvedObject.fieldPath`; `lists` as `container_lists` gives it, without an entry for regular ones."""
+        return f"spec.{lists.get(self.container, 'containers')}{{{self.container}}}" if self.container else ""
+
+
+def container_lists(pod: Pod) -> dict[str, str]:
+    """Container name -> the field of the spec that it stands in, of all but the regular ones."""
+    return {
+        **{container.name: "initContainers" for container in pod.spec.init_containers},
+        **{container.name: "ephemeralContainers" for container in pod.spec.ephemeral_containers},
+    }
 
 
 def _normal(reason: str, message: str, container: str = "") -> PodEvent:
@@ -64,8 +78,8 @@ def pull_failed(container: str, reference: str, error: str) -> PodEvent:
     return _warning("Failed", f'Failed to pull image "{reference}": {error}', container)
 
 
-def pull_backed_off(container: str, reference: str) -> PodEvent:
-    return _normal("BackOff", f'Back-off pulling image "{reference}"', container)
+def pull_backed_off(container: str, reference: str, remaining: float) -> PodEvent:
+    return _normal("BackOff", f'Back-off pulling image "{reference}"; {_next_try(remaining)}', container)
 
 
 def never_pulled(container: str, message: str) -> PodEvent:
@@ -93,9 +107,32 @@ def killing(container: str, message: str = "") -> PodEvent:
     return _normal("Killing", message or f"Stopping container {container}", container)
 
 
-def restart_backed_off(container: str, pod: str) -> PodEvent:
+def restart_backed_off(container: str, pod: str, remaining: float) -> PodEvent:
     """`pod` as `full_name` writes it."""
-    return _warning("BackOff", f"Back-off restarting failed container {container} in pod {pod}", container)
+    message = f"Back-off restarting failed container {container} in pod {pod}; {_next_try(remaining)}"
+    return _warning("BackOff", message, container)
+
+
+def _next_try(remaining: float) -> str:
+    """In whole seconds, so that the same delay gives the same event."""
+    return f"next try in {format_seconds(max(1, math.ceil(remaining)))}"
+
+
+def exited(container: str, exit_code: int, reason: str, what_follows: str) -> PodEvent:
+    """Not a Kubernetes event: there the exit code and its cause are in the status only, until the next restart."""
+    cause = reason
+    if reason != "OOMKilled" and (name := _signal_name(exit_code)):
+        cause = f"{reason}, {name}"
+    text = f"Container {container} exited with code {exit_code} ({cause}): {what_follows}"
+    return PodEvent(type="Warning" if exit_code else "Normal", reason="Exited", message=text, container=container)
+
+
+def _signal_name(exit_code: int) -> str:
+    """What a shell's convention makes of the code: 137 = SIGKILL."""
+    try:
+        return signal.Signals(exit_code - 128).name
+    except ValueError:
+        return ""
 
 
 def sandbox_changed() -> PodEvent:
@@ -116,11 +153,12 @@ def child_oom_killed(container: str, exit_code: int) -> PodEvent:
     )
 
 
-def missing_cluster_dns(policy: str) -> PodEvent:
+def missing_cluster_dns(pod: str) -> PodEvent:
+    """`pod` as `full_name` writes it."""
     return _warning(
         "MissingClusterDNS",
-        "kubelet does not have ClusterDNS IP configured and cannot create Pod using "
-        f'"{policy}" policy. Falling back to "Default" policy.',
+        f'pod: "{pod}". kubelet does not have ClusterDNS IP configured and cannot create Pod using '
+        '"ClusterFirst" policy. Falling back to "Default" policy.',
     )
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from msgspec.structs import replace
 
 from services.podworker.core import images
@@ -31,6 +33,7 @@ from services.podworker.core.restarts import (
 from services.podworker.core.results import IMAGE_PULL_BACK_OFF, INVALID_IMAGE_NAME
 from services.podworker.core.stopping import end_pod, stop_container
 from shared.kube.pod import Container, Pod
+from shared.kube.times import rfc3339
 
 # Their entries' instants are judged with the failure that they count from, which an edit may have made void.
 _WITH_OWN_BACKOFF = frozenset({CRASH_LOOP, IMAGE_PULL_BACK_OFF})
@@ -149,7 +152,7 @@ def _is_backing_off(draft: Draft, container: Container, ended: RuntimeContainer 
     pod = full_name(memory.namespace, memory.name, memory.uid)
     message = crash_message(memory.backoffs[container.name].delay, container.name, pod)
     if _wait(draft, container.name, CRASH_LOOP, message, until):
-        draft.tell(restart_backed_off(container.name, pod))
+        draft.tell(restart_backed_off(container.name, pod, until - draft.now))
     return True
 
 
@@ -166,7 +169,7 @@ def _is_waiting_for_image(draft: Draft, container: Container) -> bool:
         return False
     message = images.back_off_message(reference, draft.memory.image_backoffs[reference].error)
     if _wait(draft, container.name, IMAGE_PULL_BACK_OFF, message, until):
-        draft.tell(pull_backed_off(container.name, reference))
+        draft.tell(pull_backed_off(container.name, reference, until - draft.now))
         draft.tell(start_failed(container.name, IMAGE_PULL_BACK_OFF))
     return True
 
@@ -188,6 +191,8 @@ def _wait(draft: Draft, name: str, reason: str, message: str, until: float | Non
     draft.note(f"Container {name}: {reason}")
     if until is not None:
         draft.wake(until)
+        # An instant, not what is left: it stays true without a new status each second.
+        message = f"{message}; next try at {rfc3339(math.ceil(until))}"
     known = draft.memory.waiting.get(name)
     if known is not None and (known.reason, known.message) == (reason, message):
         return False

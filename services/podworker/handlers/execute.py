@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 
 from services.podworker.core import events_text, images
 from services.podworker.core.container_config import container_config, sandbox_config
+from services.podworker.core.dns import dns_events
 from services.podworker.core.events_text import PodEvent
 from services.podworker.core.model import PodMemory
 from services.podworker.core.node_facts import NodeFacts
@@ -39,6 +40,7 @@ from services.podworker.ports import (
     ImageService,
     RuntimeRefused,
 )
+from shared.kube.names import SANDBOX_CONTAINER
 from shared.kube.pod import Container, Pod
 from shared.runtime.clock import Clock
 
@@ -164,6 +166,8 @@ class Execution:
     async def _create_sandbox(self, action: CreateSandbox) -> bool:
         assert self._pod is not None
         config = sandbox_config(self._pod, self._with.node, action.attempt)
+        if action.attempt == 0 and SANDBOX_CONTAINER not in self.memory.waiting:  # else it was told before
+            self.events.extend(dns_events(self._pod, self._with.node))
         try:
             self._sandbox_id = await self._with.runtime.run_pod_sandbox(config)
         except RuntimeRefused as error:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -36,6 +36,8 @@ class PodRecord:
     body: bytes = b""
     cgroup_parent: str = ""
     """Of the body being run; for stats."""
+    container_lists: dict[str, str] = field(default_factory=dict)
+    """Of the body being run, for events; as events_text gives it."""
     rev: int = 0
     stored: PodMemory | None = None
     """What the row holds: an equal memory isn't written again."""
@@ -74,7 +76,7 @@ class Recorder:
         record.memory = memory
         if record.clock_offset is None:
             record.clock_offset = self._clock_offset()
-        record.untold.extend(self.events_of(memory, events))
+        record.untold.extend(self.events_of(memory, events, record.container_lists))
         del record.untold[:-MAX_UNTOLD]
         if record.stored == memory and record.stored_body == record.body and not record.untold:
             return
@@ -122,7 +124,9 @@ class Recorder:
             log.info("the clock stepped by %.0f s pod=%s/%s", step, record.memory.namespace, record.memory.name)
             record.memory = rebase(record.memory, step)
 
-    def events_of(self, pod: Named | PodMemory, events: Iterable[PodEvent]) -> list[Event]:
+    def events_of(
+        self, pod: Named | PodMemory, events: Iterable[PodEvent], container_lists: Mapping[str, str]
+    ) -> list[Event]:
         """Give the events of a pod their ids and times."""
         return [
             Event(
@@ -136,7 +140,7 @@ class Recorder:
                     name=pod.name,
                     namespace=pod.namespace,
                     uid=pod.uid,
-                    field_path=event.field_path,
+                    field_path=event.field_path(container_lists),
                 ),
                 component="podworker",
             )

@@ -302,6 +302,7 @@ class PodTask:
         if self._pod is None or self._pod_body != self.record.body:
             self._pod, self._pod_body = decode_pod(self.record.body), self.record.body
             self.record.cgroup_parent = cgroup_parent(self._pod, self.context.executor.node)
+            self.record.container_lists = events_text.container_lists(self._pod)
         return self._pod
 
     def _keep(
@@ -320,7 +321,7 @@ class PodTask:
         self._report(memory, runtime)
 
     def _tell(self, events: list[PodEvent]) -> None:
-        self.record.untold.extend(self.context.recorder.events_of(self, events))
+        self.record.untold.extend(self.context.recorder.events_of(self, events, self.record.container_lists))
 
     def _report(self, memory: PodMemory, runtime: RuntimePod) -> None:
         if memory.status is not None:

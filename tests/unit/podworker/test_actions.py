@@ -27,6 +27,7 @@ from services.podworker.core.plan import (
     StopSandbox,
 )
 from shared.kube.pod import Pod
+from shared.kube.times import rfc3339
 from tests.support.builders import (
     NOW,
     a_container,
@@ -142,9 +143,11 @@ def test_a_restart_waits_for_its_back_off_and_tells_it_once() -> None:
     plan = look(runtime, memory)
     assert (plan.actions, plan.wake_at) == ((), NOW + 15)
     assert plan.memory.waiting["c"].reason == "CrashLoopBackOff"
-    assert [e.reason for e in plan.events] == ["BackOff"]
+    assert plan.memory.waiting["c"].message.endswith(f"; next try at {rfc3339(NOW + 15)}")
+    assert [e.reason for e in plan.events] == ["Exited", "BackOff"]
+    assert plan.events[1].message.endswith("; next try in 15s")
     again = look(runtime, plan.memory, now=NOW + 1)
-    assert not again.events
+    assert "BackOff" not in [e.reason for e in again.events]
     assert again.wake_at == NOW + 15
 
 

@@ -7,6 +7,7 @@ import pytest
 from services.podworker.core.plan import RemoveContainer, StartContainer, StopSandbox
 from services.podworker.core.state import begin_termination, sync_state
 from shared.kube.pod import Pod
+from shared.kube.times import parse_rfc3339
 from tests.support.builders import UID, a_container, a_pod
 from tests.support.model_runtime import an_image
 from tests.support.pod_driver import PodDriver
@@ -52,7 +53,9 @@ def test_a_crash_loop_is_told_with_its_delay() -> None:
     (status,) = driver.memory.status.container_statuses
     assert status.state.waiting is not None
     assert status.state.waiting.reason == "CrashLoopBackOff"
-    assert status.state.waiting.message == f"back-off 10s restarting failed container=c pod=p-node1_default({UID})"
+    message, _, until = status.state.waiting.message.partition("; next try at ")
+    assert message == f"back-off 10s restarting failed container=c pod=p-node1_default({UID})"
+    assert driver.now < parse_rfc3339(until) <= driver.now + 11
     assert status.last_state.terminated is not None
     assert status.last_state.terminated.reason == "Error"
     assert status.restart_count == 1
@@ -227,7 +230,7 @@ def test_a_missing_image_backs_off_and_keeps_the_last_error() -> None:
     waiting = driver.memory.status.container_statuses[0].state.waiting
     assert waiting is not None
     assert waiting.reason == "ImagePullBackOff"
-    assert waiting.message == (
+    assert waiting.message.partition("; next try at ")[0] == (
         'Back-off pulling image "nope:1": ErrImagePull: manifest for nope:1 not found: manifest unknown'
     )
     assert phase(driver) == "Pending"

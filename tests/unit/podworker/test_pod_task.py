@@ -98,7 +98,7 @@ async def test_what_a_look_did_after_the_slot_was_asked_back_is_stored(tmp_path:
     engine.go_on.set()
     await asyncio.wait_for(running, 10)
     assert row(store).restarts == {"c": 0}
-    assert [event.reason for event in store.pending_events(10)] == ["Pulled", "Created", "Started"]
+    assert [event.reason for event in store.pending_events(10)] == ["MissingClusterDNS", "Pulled", "Created", "Started"]
 
 
 async def test_so_is_what_was_done_before_the_look_was_cut(tmp_path: Path) -> None:
@@ -111,4 +111,4 @@ async def test_so_is_what_was_done_before_the_look_was_cut(tmp_path: Path) -> No
     running.cancel()
     await asyncio.wait([running], timeout=10)
     assert row(store).restarts == {}
-    assert [event.reason for event in store.pending_events(10)] == ["Pulled", "Created"]
+    assert [event.reason for event in store.pending_events(10)] == ["MissingClusterDNS", "Pulled", "Created"]
