@@ -21,6 +21,8 @@ SANDBOX_CONTAINER = "POD"
 
 LABEL_INSTANCE = "podbus.instance"
 """The id kept in the data directory. A container without it (or with another's) is never touched."""
+LABEL_SIDECAR = "podbus.sidecar"
+"""A sidecar's place among the init containers: enough to end a pod in order whose spec is gone."""
 
 ANNOTATION_HASH = "annotation.io.kubernetes.container.hash"
 ANNOTATION_RESTART_COUNT = "annotation.io.kubernetes.container.restartCount"
@@ -28,6 +30,7 @@ ANNOTATION_TERMINATION_PATH = "annotation.io.kubernetes.container.terminationMes
 ANNOTATION_TERMINATION_POLICY = "annotation.io.kubernetes.container.terminationMessagePolicy"
 ANNOTATION_GRACE = "annotation.io.kubernetes.pod.terminationGracePeriod"
 ANNOTATION_PORTS = "annotation.io.kubernetes.container.ports"
+ANNOTATION_PRE_STOP = "annotation.io.kubernetes.container.preStopHandler"
 
 
 class ContainerName(NamedTuple):

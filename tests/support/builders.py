@@ -104,6 +104,7 @@ def running(container: Container, attempt: int = 0, **fields: Any) -> RuntimeCon
         "created_at": NOW - 50 + attempt,
         "started_at": NOW - 50 + attempt,
         "hash": container_hash(container, "file"),
+        "pre_stop": container.lifecycle.pre_stop if container.lifecycle is not None else None,
         **fields,
     }
     return RuntimeContainer(**values)

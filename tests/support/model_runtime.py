@@ -21,6 +21,7 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from services.podworker.core.container_config import ContainerConfig, SandboxConfig
+from services.podworker.core.hook_labels import handler_from_labels
 from services.podworker.core.model import RunState, RuntimeContainer, RuntimePod, RuntimeSandbox
 from services.podworker.ports import (
     EngineInfo,
@@ -326,6 +327,7 @@ def _show_sandbox(sandbox: ModelSandbox) -> RuntimeSandbox:
 def _show_container(container: ModelContainer) -> RuntimeContainer:
     config = container.config
     has_ended = container.finished_at is not None or bool(container.error)
+    sidecar = config.labels.get(names.LABEL_SIDECAR, "")
     state: RunState = "running" if container.is_running else "exited" if has_ended else "created"
     return RuntimeContainer(
         id=container.id,
@@ -341,4 +343,8 @@ def _show_container(container: ModelContainer) -> RuntimeContainer:
         exit_code=container.exit_code,
         error=container.error,
         hash=config.labels[names.ANNOTATION_HASH],
+        pre_stop=handler_from_labels(
+            config.labels.get(names.ANNOTATION_PRE_STOP, ""), config.labels.get(names.ANNOTATION_PORTS, "")
+        ),
+        sidecar=int(sidecar) if sidecar.isdigit() else None,
     )

@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from services.podworker.core.container_config import ContainerConfig, PortMapping, SandboxConfig
+from services.podworker.core.hook_labels import handler_from_labels
 from services.podworker.core.model import RunState, RuntimeContainer, RuntimePod, RuntimeSandbox
 from services.podworker.ports import ImageInfo
 from shared.kube import names
@@ -268,6 +269,7 @@ def _container(inspect: Json, labels: Mapping[str, str], attempt: int, image: Js
         finished_at = max(started_at, finished_at)
     tags = (image or {}).get("RepoTags") or ()
     digests = (image or {}).get("RepoDigests") or ()
+    sidecar = labels.get(names.LABEL_SIDECAR, "")
     return RuntimeContainer(
         id=inspect["Id"],
         name=labels.get(names.LABEL_CONTAINER_NAME, ""),
@@ -284,6 +286,8 @@ def _container(inspect: Json, labels: Mapping[str, str], attempt: int, image: Js
         error=state.get("Error") or "",
         pid=int(state.get("Pid") or 0),
         hash=labels.get(names.ANNOTATION_HASH, ""),
+        pre_stop=handler_from_labels(labels.get(names.ANNOTATION_PRE_STOP, ""), labels.get(names.ANNOTATION_PORTS, "")),
+        sidecar=int(sidecar) if sidecar.isdigit() else None,
     )
 
 

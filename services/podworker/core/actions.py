@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from services.podworker.core import stopping
 from services.podworker.core.events_text import sandbox_changed
 from services.podworker.core.exits import tell_exits
+from services.podworker.core.hooks import without_gone_hooks
 from services.podworker.core.model import PodMemory, RuntimePod
 from services.podworker.core.phase import is_terminal, projected_phase
 from services.podworker.core.plan import CreateSandbox, Draft, Plan, StopSandbox, SyncConfig
@@ -107,6 +108,7 @@ def _starts_in_new_sandbox(draft: Draft, pod: Pod) -> set[str]:
 
 def _without_gone_stops(memory: PodMemory, runtime: RuntimePod) -> PodMemory:
     there = {container.id for container in runtime.containers}
+    memory = without_gone_hooks(memory, there)
     if memory.stops.keys() <= there:
         return memory
     return replace(memory, stops={key: stop for key, stop in memory.stops.items() if key in there})

@@ -12,6 +12,7 @@ import msgspec
 
 from services.podworker.core.dns import pod_dns, pod_hostname
 from services.podworker.core.expansion import environment, expand_all
+from services.podworker.core.hook_labels import handler_label
 from services.podworker.core.images import with_default_tag
 from services.podworker.core.node_facts import (
     DNSConfig,
@@ -34,7 +35,7 @@ from services.podworker.core.resources import (
     oom_score_adj,
 )
 from shared.kube import names
-from shared.kube.pod import Container, ContainerPort, Pod
+from shared.kube.pod import Container, ContainerPort, Pod, is_sidecar
 
 SHM_BYTES = 64 * 1024 * 1024
 HOSTS_TARGET = "/etc/hosts"
@@ -230,6 +231,7 @@ def container_config(
         network_mode="host" if pod.spec.host_network else join,
         ipc_mode=join,
         mounts=_mounts(container, termination_log, hosts),
+        stop_signal=container.lifecycle.stop_signal if container.lifecycle is not None else "",
         log_path=log_path,
         log_max_bytes=node.log_max_bytes,
         log_max_files=node.log_max_files,
@@ -300,4 +302,9 @@ def _container_labels(
     }
     if container.ports:
         labels[names.ANNOTATION_PORTS] = msgspec.json.encode(container.ports).decode()
+    if container.lifecycle is not None and container.lifecycle.pre_stop is not None:
+        labels[names.ANNOTATION_PRE_STOP] = handler_label(container.lifecycle.pre_stop)
+    sidecar = next((i for i, c in enumerate(pod.spec.init_containers) if c.name == container.name), None)
+    if sidecar is not None and is_sidecar(container):
+        labels[names.LABEL_SIDECAR] = str(sidecar)
     return labels

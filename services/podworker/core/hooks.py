@@ -5,8 +5,14 @@ Each is run at least once: "running" with nobody running it (its worker has died
 
 from __future__ import annotations
 
+from typing import Literal
+
 from msgspec.structs import replace
 
+from services.podworker.core.events_text import PodEvent
+from services.podworker.core.hook_labels import with_port_number
+from services.podworker.core.hook_runs import add_hook
+from services.podworker.core.hooks_text import post_start_failed, pre_stop_failed
 from services.podworker.core.model import PodMemory, PostStart, RuntimeContainer, Waiting
 from services.podworker.core.plan import Draft, HookRun
 from services.podworker.core.stopping import stop_container
@@ -40,8 +46,7 @@ def sync_post_start(draft: Draft, container: Container, instance: RuntimeContain
         _stop_for(draft, container, instance, known.message)
     elif post_start_pending(container, instance, draft.memory):
         draft.memory = _with_post_start(draft.memory, instance.id, PostStart(state="running"))
-        draft.hooks.append(HookRun(container_id=instance.id, name=container.name, kind="postStart", handler=handler))
-        draft.note(f"The postStart hook of container {container.name} is under way")
+        add_hook(draft, instance.id, container.name, "postStart", with_port_number(handler, container.ports))
 
 
 def _stop_for(draft: Draft, container: Container, instance: RuntimeContainer, message: str) -> None:
@@ -53,3 +58,29 @@ def _stop_for(draft: Draft, container: Container, instance: RuntimeContainer, me
 
 def _with_post_start(memory: PodMemory, container_id: str, post_start: PostStart) -> PodMemory:
     return replace(memory, post_starts={**memory.post_starts, container_id: post_start})
+
+
+def record_hook_end(memory: PodMemory, run: HookRun, error: str) -> tuple[PodMemory, tuple[PodEvent, ...]]:
+    """A hook has ended; `error` "" = well. The memory after it, and what is to be told.
+
+    One that isn't waited for any more (its container is gone, its grace period is over) changes nothing.
+    """
+    state: Literal["done", "failed"] = "failed" if error else "done"
+    if run.kind == "postStart":
+        known = memory.post_starts.get(run.container_id)
+        if known is None or known.state != "running":
+            return memory, ()
+        memory = _with_post_start(memory, run.container_id, PostStart(state=state, message=error))
+        return memory, (post_start_failed(run.name),) if error else ()
+    stop = memory.stops.get(run.container_id)
+    if stop is None or stop.pre_stop != "running":
+        return memory, ()
+    stops = {**memory.stops, run.container_id: replace(stop, pre_stop=state)}
+    return replace(memory, stops=stops), (pre_stop_failed(run.name),) if error else ()
+
+
+def without_gone_hooks(memory: PodMemory, present: set[str]) -> PodMemory:
+    """Forget the postStart hooks of containers that aren't there any more; `present` are the others' ids."""
+    if memory.post_starts.keys() <= present:
+        return memory
+    return replace(memory, post_starts={key: p for key, p in memory.post_starts.items() if key in present})

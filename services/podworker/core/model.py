@@ -10,6 +10,7 @@ from typing import Literal
 
 import msgspec
 
+from shared.kube.pod import Handler
 from shared.kube.status import PodStatus
 
 RunState = Literal["created", "running", "exited", "unknown"]
@@ -44,6 +45,10 @@ class RuntimeContainer(_Fact, frozen=True, kw_only=True):
     pid: int = 0
     hash: str = ""
     """Of the container's definition, from its label."""
+    pre_stop: Handler | None = None
+    """The hook of the definition that it was started with, from its label, the port as a number."""
+    sidecar: int | None = None
+    """A sidecar's place among the pod's init containers, from its label: at the pod's end they go in reverse."""
     termination_message: str = ""
     """Read by the adapter once the container has exited, by the policy in its labels, cut (lifecycle 4.4)."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from services.podworker.core.images import progress_message
-from services.podworker.core.model import Backoff, PodMemory, Stop, Waiting
+from services.podworker.core.model import Backoff, PodMemory, Waiting
 from services.podworker.core.plan import (
     Action,
     CreateSandbox,
@@ -148,9 +148,8 @@ def _with_stop(
     stop = memory.stops.get(container_id)
     if stop is None:
         return memory
-    changed = Stop(
-        deadline=stop.deadline,
-        reason=stop.reason,
+    changed = replace(
+        stop,
         signalled_at=stop.signalled_at if signalled_at is None else signalled_at,
         killed_at=stop.killed_at if killed_at is None else killed_at,
     )

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
+import math
+
 from msgspec.structs import replace
 
 from services.podworker.core.model import PodMemory, RuntimePod, Stop, SyncState, Termination
 from services.podworker.core.phase import is_terminal
-from services.podworker.core.plan import SyncConfig
 from shared.contracts.pods import PodDesired
-
-DEFAULT_CONFIG = SyncConfig()
 
 
 def sync_state(memory: PodMemory, runtime: RuntimePod) -> SyncState:
@@ -62,13 +61,11 @@ def merge_update(memory: PodMemory | None, desired: PodDesired) -> PodMemory:
     return replace(memory, gen=desired.gen, hash=desired.hash, source=desired.source)
 
 
-def begin_termination(
-    memory: PodMemory, now: float, grace: int, reason: str, *, config: SyncConfig = DEFAULT_CONFIG
-) -> PodMemory:
+def begin_termination(memory: PodMemory, now: float, grace: int, reason: str) -> PodMemory:
     """Tell the pod to end within `grace` seconds (at least 1).
 
     Told again, only a shorter grace changes anything, counted from now on; set deadlines move earlier, never
-    later.
+    later. Unlike the kubelet's, a stop that is under way heeds that at once: its hook is given up and its signal sent.
     """
     grace = max(1, grace)
     known = memory.termination
@@ -76,11 +73,10 @@ def begin_termination(
         termination = Termination(at=now, grace=grace, reason=reason)
     elif now + grace < known.at + known.grace:
         # `at` stays the beginning: the grace is what is shortened.
-        termination = replace(known, grace=max(1, int(now + grace - known.at)))
+        termination = replace(known, grace=max(1, math.ceil(now + grace - known.at)))
     else:
         return memory
-    deadline = now + max(grace, config.min_stop)
-    stops = {key: _not_later(stop, deadline) for key, stop in memory.stops.items()}
+    stops = {key: _not_later(stop, now + grace) for key, stop in memory.stops.items()}
     return replace(memory, termination=termination, stops=stops)
 
 

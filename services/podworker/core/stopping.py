@@ -1,11 +1,16 @@
-"""How containers end: the stop signal, then SIGKILL at a stored deadline (lifecycle 6). No waiting here."""
+"""How containers end: the preStop hook, the stop signal, then SIGKILL at a stored deadline (lifecycle 6).
+
+No waiting here: each look takes a stop one step further, and says when the next step is due.
+"""
 
 from __future__ import annotations
 
 from msgspec.structs import replace
 
 from services.podworker.core.events_text import killing
-from services.podworker.core.model import RuntimeContainer, Stop
+from services.podworker.core.hook_runs import add_hook
+from services.podworker.core.hooks_text import pre_stop_late
+from services.podworker.core.model import RuntimeContainer, RuntimePod, Stop
 from services.podworker.core.plan import Draft, Kill, RemoveContainer, RemoveSandbox, Signal, StopSandbox
 
 TERMINATING = "terminating"
@@ -13,28 +18,51 @@ ENDED = "ended"
 
 
 def stop_container(
-    draft: Draft, container: RuntimeContainer, *, deadline: float, reason: str, message: str = ""
+    draft: Draft,
+    container: RuntimeContainer,
+    *,
+    deadline: float,
+    reason: str,
+    message: str = "",
+    is_held: bool = False,
 ) -> None:
-    """Take the container's stop one step further. `deadline` counts unless an earlier one was set before.
+    """Take the running container's stop one step further. `deadline` counts unless an earlier one was set before.
 
-    `message` is for people, "" = "Stopping container <name>".
+    `deadline` is the end of the grace period. When that is over already, there is no preStop; the container has
+    min_stop seconds from its signal to SIGKILL in any case. `message` is for people, "" = "Stopping container <name>".
+    `is_held`: its signal waits for others, at most until the deadline; its preStop doesn't wait.
     """
     stop = draft.memory.stops.get(container.id)
     if stop is None:
-        stop = Stop(deadline=deadline, reason=reason)
+        has_hook = container.pre_stop is not None and draft.now < deadline
+        stop = Stop(deadline=deadline, reason=reason, pre_stop="running" if has_hook else "")
         draft.tell(killing(container.name, message))
     elif deadline < stop.deadline:
         stop = replace(stop, deadline=deadline)
+    if stop.pre_stop == "running" and draft.now >= stop.deadline:
+        stop = replace(stop, pre_stop="failed")
+        draft.tell(pre_stop_late(container.name))
     draft.memory = replace(draft.memory, stops={**draft.memory.stops, container.id: stop})
-    _next_step(draft, container, stop, message or f"Stopping container {container.name}")
-
-
-def _next_step(draft: Draft, container: RuntimeContainer, stop: Stop, message: str) -> None:
     if stop.signalled_at is None:
+        _before_signal(draft, container, stop, message or f"Stopping container {container.name}", is_held=is_held)
+    else:
+        _after_signal(draft, container, stop, stop.signalled_at)
+
+
+def _before_signal(draft: Draft, container: RuntimeContainer, stop: Stop, message: str, *, is_held: bool) -> None:
+    if stop.pre_stop == "running" and container.pre_stop is not None:
+        add_hook(draft, container.id, container.name, "preStop", container.pre_stop, until=stop.deadline)
+        draft.wake(stop.deadline)
+    elif is_held and draft.now < stop.deadline:
+        draft.note(f"Container {container.name} ends after those that it serves")
+        draft.wake(stop.deadline)
+    else:
         draft.act(Signal(container_id=container.id, name=container.name, signal="", reason=message))
-        return
-    # A signal that went out late (its worker had gone) leaves the least window all the same.
-    due = max(stop.deadline, stop.signalled_at + draft.config.min_stop)
+
+
+def _after_signal(draft: Draft, container: RuntimeContainer, stop: Stop, signalled_at: float) -> None:
+    # A signal that went out late (after a long preStop, or its worker had gone) leaves the least window all the same.
+    due = max(stop.deadline, signalled_at + draft.config.min_stop)
     if stop.killed_at is not None:
         due = stop.killed_at + draft.config.kill_again
     if draft.now >= due:
@@ -52,11 +80,13 @@ def _next_step(draft: Draft, container: RuntimeContainer, stop: Stop, message: s
 
 
 def end_all(draft: Draft, *, deadline: float, reason: str) -> bool:
-    """One step further with every container that may still run, all at once. True when none is left."""
+    """One step further with every container that may still run, all at once; a sidecar's signal comes after the
+    regular containers' and the later sidecars' end. True when none is left."""
     done = True
     for container in draft.runtime.containers:
         if container.state == "running":
-            stop_container(draft, container, deadline=deadline, reason=reason)
+            is_held = _serves_others(draft.runtime, container)
+            stop_container(draft, container, deadline=deadline, reason=reason, is_held=is_held)
             done = False
         elif container.state == "unknown":
             draft.act(
@@ -70,13 +100,19 @@ def end_all(draft: Draft, *, deadline: float, reason: str) -> bool:
     return done
 
 
+def _serves_others(runtime: RuntimePod, container: RuntimeContainer) -> bool:
+    place = container.sidecar
+    if place is None:
+        return False
+    return any(other.sidecar is None or other.sidecar > place for other in runtime.running)
+
+
 def terminate(draft: Draft) -> None:
     """The pod was told to end: containers first, and once all have ended everything of it goes."""
     termination = draft.memory.termination
     if termination is None:
         return
-    deadline = max(termination.at + termination.grace, draft.now + draft.config.min_stop)
-    if not end_all(draft, deadline=deadline, reason=TERMINATING):
+    if not end_all(draft, deadline=termination.at + termination.grace, reason=TERMINATING):
         return
     if draft.memory.terminated_at is None:
         draft.memory = replace(draft.memory, terminated_at=draft.now)
@@ -89,8 +125,7 @@ def terminate(draft: Draft) -> None:
 
 def end_pod(draft: Draft, grace: float, why: str) -> None:
     """Nothing of the pod is to run any more, but it stays: its dead containers keep logs and exit codes."""
-    deadline = draft.now + max(grace, draft.config.min_stop)
-    if end_all(draft, deadline=deadline, reason=ENDED):
+    if end_all(draft, deadline=draft.now + grace, reason=ENDED):
         for sandbox in draft.runtime.sandboxes:
             if sandbox.ready:
                 draft.act(StopSandbox(sandbox_id=sandbox.id, reason=why))

@@ -269,7 +269,7 @@ class PodTask:
         grace = runtime.grace_seconds if runtime is not None else 0
         if pod is not None:
             grace = pod.spec.termination_grace_period_seconds
-        return begin_termination(memory, self._now(), grace, reason, config=self.context.executor.config)
+        return begin_termination(memory, self._now(), grace, reason)
 
     def _admit(self, memory: PodMemory) -> PodMemory | None:
         """The memory after admission; None while another pod of that name is there."""

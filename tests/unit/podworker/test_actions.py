@@ -268,8 +268,10 @@ def test_once_all_have_ended_everything_goes_the_oldest_first() -> None:
 
 
 def test_a_container_found_late_still_gets_two_seconds() -> None:
-    plan = look(a_runtime(running(C)), a_memory(termination=ENDING), now=NOW + 100)
-    assert plan.memory.stops["c-0"].deadline == NOW + 102
+    memory = look(a_runtime(running(C)), a_memory(termination=ENDING), now=NOW + 100).memory
+    stops = {"c-0": msgspec.structs.replace(memory.stops["c-0"], signalled_at=NOW + 100)}
+    plan = look(a_runtime(running(C)), msgspec.structs.replace(memory, stops=stops), now=NOW + 101)
+    assert (kinds(plan), plan.wake_at) == ([], NOW + 102)
 
 
 def test_a_termination_shortens_a_stop_that_was_under_way_for_another_reason() -> None:
