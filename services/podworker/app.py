@@ -14,6 +14,7 @@ from typing import Protocol, cast
 
 from services.podworker.adapters.node_probe import node_facts, node_limits
 from services.podworker.adapters.owner_locks import OwnerLocks
+from services.podworker.adapters.pod_network import PodSockets
 from services.podworker.adapters.pod_store import SqlitePodStore
 from services.podworker.core.plan import SyncConfig
 from services.podworker.handlers.desired_pods import DesiredPods
@@ -28,7 +29,15 @@ from services.podworker.handlers.pods import Pods
 from services.podworker.handlers.queries import Queries
 from services.podworker.handlers.relist import Relist
 from services.podworker.handlers.reports import Reports
-from services.podworker.ports import ContainerRuntime, EngineInfo, ImageService, LogReader, RuntimeUnavailable
+from services.podworker.handlers.streams import Streams
+from services.podworker.ports import (
+    ContainerRuntime,
+    ContainerSessions,
+    EngineInfo,
+    ImageService,
+    LogReader,
+    RuntimeUnavailable,
+)
 from shared.bus import BucketWatch
 from shared.contracts.registry import (
     PODS,
@@ -65,9 +74,10 @@ class Outside:
     runtime: ContainerRuntime
     images: ImageService
     logs: LogReader
+    sessions: ContainerSessions
 
     def close(self) -> None:
-        for part in (self.runtime, self.images, self.logs):
+        for part in (self.runtime, self.images, self.logs, self.sessions):
             close = getattr(part, "close", None)
             if close is not None:
                 close()
@@ -135,7 +145,7 @@ async def build(context: Context) -> Service:
     )
     watch = BucketWatch(bus, PODS, desired.on_list, desired.on_change)
     streams = StreamServer(settings.paths.run / f"{context.process}.sock")
-    queries = Queries(outside.runtime, outside.logs, streams)
+    queries = Queries(outside.runtime, outside.logs, Streams(outside.sessions, PodSockets()), streams)
     node_events = EventRing(bus, clock, context.process)  # pods.db keeps those of pods only
     tell_restart(context, node_events.tell)
     duties = NodeDuties(
@@ -229,12 +239,13 @@ def _open_outside(settings: Settings, instance: str) -> Outside:
     if hook := os.environ.get("PODBUS_TEST_RUNTIME"):
         module, _, factory = hook.partition(":")
         made = cast(Engine, getattr(importlib.import_module(module), factory)(settings, instance))
-        return Outside(made, made, made)
+        return Outside(made, made, made, cast(ContainerSessions, made))
     # docker costs 10 MiB: only here, and only when it's used
     from services.podworker.adapters.cgroup_parent import PodCgroups
     from services.podworker.adapters.docker_images import DockerImages
     from services.podworker.adapters.docker_logs import DockerLogs
     from services.podworker.adapters.docker_runtime import DockerRuntime
+    from services.podworker.adapters.docker_sessions import DockerSessions
     from services.podworker.adapters.pod_files import PodFiles
 
     files = PodFiles(settings.data, Path(settings.log_root), Path(settings.log_root).parent / "containers")
@@ -243,6 +254,7 @@ def _open_outside(settings: Settings, instance: str) -> Outside:
         DockerRuntime(instance, files, cgroups, settings.docker_host),
         DockerImages(settings.paths.run, settings.docker_host),
         DockerLogs(settings.docker_host),
+        DockerSessions(settings.docker_host),
     )
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Protocol
 
 import msgspec
@@ -12,7 +13,7 @@ from services.podworker.core.admission import NodeLimits as NodeLimits
 from services.podworker.core.container_config import ContainerConfig, SandboxConfig
 from services.podworker.core.model import PodMemory, Rejection, RuntimePod
 from shared.contracts.events import Event
-from shared.contracts.streams import LogOptions
+from shared.contracts.streams import ExecOptions, LogOptions
 
 
 class RuntimeUnavailable(Exception):
@@ -162,6 +163,36 @@ class CommandRunner(Protocol):
         When the time is over, or when the caller is cancelled, the process is killed by its pid on the host, with its
         children. Raises RuntimeRefused when the container doesn't run or the command can't start, RuntimeUnavailable.
         """
+        ...
+
+
+class ContainerSession(Protocol):
+    """A command that runs in a container, or an attachment to one."""
+
+    reader: asyncio.StreamReader
+    """What the engine sends: frames of shared.streams.channels' form, or a terminal's bytes when `is_raw`."""
+    writer: asyncio.StreamWriter
+    """stdin. Closing it lets go of the session; what runs in the container runs on."""
+    is_raw: bool
+    resize: Callable[[int, int], Awaitable[None]]
+    """The terminal's (width, height); one that has just gone is no error."""
+    exit_code: Callable[[], Awaitable[int | None]]
+    """After the reader's end; None = not known. Raises RuntimeUnavailable."""
+
+
+class ContainerSessions(Protocol):
+    async def exec(self, container_id: str, options: ExecOptions) -> ContainerSession:
+        """Raises RuntimeRefused("ExecError", text), RuntimeUnavailable."""
+        ...
+
+    async def attach(self, container_id: str, options: ExecOptions) -> ContainerSession:
+        """Raises RuntimeRefused("AttachError", text), RuntimeUnavailable."""
+        ...
+
+
+class PodNetwork(Protocol):
+    async def connect(self, pid: int, port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        """To `port` of the loopback that process `pid` sees. Raises OSError, TimeoutError."""
         ...
 
 

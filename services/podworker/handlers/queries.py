@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import logging
 
+from services.podworker.core.model import RuntimeSandbox
+from services.podworker.handlers.streams import Streams
 from services.podworker.ports import ContainerRuntime, LogLost, LogReader, RuntimeUnavailable
 from shared.bus import RemoteError
 from shared.contracts.streams import LogOptions, StreamCommand, StreamTicket
@@ -17,10 +19,11 @@ log = logging.getLogger("podbus.podworker.queries")
 class Queries:
     """Any worker answers for the whole node: they all see the same engine."""
 
-    def __init__(self, runtime: ContainerRuntime, logs: LogReader, streams: StreamServer) -> None:
+    def __init__(self, runtime: ContainerRuntime, logs: LogReader, sessions: Streams, server: StreamServer) -> None:
         self._runtime = runtime
         self._logs = logs
-        self._streams = streams
+        self._sessions = sessions
+        self._server = server
 
     async def running(self, _: RunningPodsQuery) -> RunningPods:
         """kubelet: pods with a running container, rebuilt from the runtime."""
@@ -50,13 +53,25 @@ class Queries:
             pod = await self._runtime.pod(command.uid)
         except RuntimeUnavailable as error:
             raise RemoteError("unavailable", str(error)) from error
-        if pod is None or all(c.id != command.container_id for c in pod.containers):
+        sandbox: RuntimeSandbox | None = None
+        if command.kind == "portForward":
+            sandbox = next((one for one in pod.sandboxes if one.ready), None) if pod is not None else None
+            if sandbox is None or not sandbox.pid:
+                raise RemoteError("not_found", f"pod {command.uid} has no sandbox that runs")
+        elif pod is None or all(c.id != command.container_id for c in pod.containers):
             raise RemoteError("not_found", f"no container {command.container_id[:12]} in pod {command.uid}")
 
         async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            await self._send_log(command.container_id, command.logs, reader, writer)
+            match command.kind:
+                case "logs":
+                    await self._send_log(command.container_id, command.logs, reader, writer)
+                case "exec" | "attach":
+                    await self._sessions.exec(command.container_id, command.exec, reader, writer)
+                case "portForward":
+                    assert sandbox is not None
+                    await self._sessions.forward(sandbox.pid, command.port, reader, writer)
 
-        return self._streams.issue(serve)
+        return self._server.issue(serve)
 
     async def _send_log(
         self,
