@@ -14,10 +14,7 @@ from shared.contracts.status import NodeImage, RuntimeReport
 from shared.kube.allocatable import allocatable_bytes, allocatable_cpu_milli, max_pods
 from shared.kube.quantity import Quantity, QuantityFormat
 from shared.kube.times import rfc3339
-
-KUBERNETES_VERSION = "v1.36.0"
-"""The Kubernetes whose behaviour podbus follows. Tools parse kubeletVersion as a semantic version and decide by it
-what a node can do, so it leads, and podbus' own version is its build metadata."""
+from shared.kube.version import KUBERNETES_VERSION
 
 MAX_IMAGES = 50
 """kubelet 1.36: nodeStatusMaxImages' default."""

@@ -1,0 +1,31 @@
+"""When a probe is due: ticks of its period, as the kubelet's ticker has them, and readiness at once besides.
+
+Instants are seconds on a clock that only goes forward.
+"""
+
+from __future__ import annotations
+
+import math
+from random import Random
+
+EXTRA_RUN_SECONDS = 1.0
+"""A look that finds a container unready asks at once, but not so soon after the last answer."""
+
+
+def first_tick(created_at: float, period: float, *, prober_age: float, is_adopted: bool, rng: Random) -> float:
+    """The first tick of a probe that was made now. Spread over a period while the prober is young, or when its
+    container was found running: else the probes of all pods that come at once would stay together for ever."""
+    return created_at + rng.uniform(0, period) if is_adopted or prober_age < period else created_at
+
+
+def next_tick(base: float, period: float, *, earliest: float, after: float) -> float:
+    """The first tick that is neither before `earliest` nor the one at `after`, which has run already."""
+    tick = base + max(0, math.ceil((earliest - base) / period)) * period
+    while tick <= after + period / 1000:  # timers may fire a little early
+        tick += period
+    return tick
+
+
+def asks_at_once(now: float, *, earliest: float, ended_at: float) -> bool:
+    """Whether an unready container is asked because of a look; `ended_at` = of the last run."""
+    return now >= earliest and now - ended_at >= EXTRA_RUN_SECONDS
