@@ -26,6 +26,12 @@ class NodeFacts(msgspec.Struct, frozen=True, kw_only=True):
     sandbox_image: str
     memory_bytes: int
     """The machine's memory: the base of a Burstable container's oom_score_adj."""
+    address: str = ""
+    """The node's own, as the status shows it."""
+    allocatable_cpu_milli: int = 0
+    allocatable_memory_bytes: int = 0
+    allocatable_storage_bytes: int = 0
+    """What pods may have in all: stands for a limit that isn't set."""
     cgroup_driver: str = "cgroupfs"
     """The engine's: "cgroupfs" or "systemd"."""
     cgroup_root: str = "/"
