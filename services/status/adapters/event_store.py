@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections import ChainMap
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
@@ -12,7 +13,7 @@ from typing import Any
 import msgspec
 
 from services.status.adapters.database import DATABASE, query_name
-from services.status.core.aggregate import Tally, tally
+from services.status.core.aggregate import ObjectMemory, Tally, correlate, unique
 from services.status.core.model import NodeMemory
 from services.status.ports import StoreUnavailable
 from shared.contracts.events import Event, InvolvedObject, RecordedEvent
@@ -26,6 +27,9 @@ HISTORY_ROWS = 20_000
 """Different events kept; then those go that weren't seen for the longest time."""
 SEEN_ROWS = 100_000
 """Ids kept to recognise doubles; a producer repeats within seconds what wasn't acknowledged."""
+
+OBJECTS = 4096
+"""Objects whose latest events are remembered, to tell when they are too many or too similar; not over a restart."""
 
 _CHUNK = 500
 _NODE_ROW = 1
@@ -45,6 +49,7 @@ class SqliteEventStore:
         self._path = data_dir / DATABASE.file
         check(self._path, DATABASE)
         self._file = SqliteFile(self._path)
+        self._objects: dict[str, ObjectMemory] = {}
 
     def close(self) -> None:
         self._file.close()
@@ -53,7 +58,8 @@ class SqliteEventStore:
 
     def record(self, events: Sequence[Event], now: float) -> None:
         with self._translated(), self._file.writing() as transaction:
-            _record(transaction, events, now)
+            changed = _record(transaction, events, now, self._objects)
+        self._remember(changed)
 
     def query(self, *, namespace: str, name: str, uid: str, limit: int) -> list[RecordedEvent]:
         asked = {key: value for key, value in (("namespace", namespace), ("name", name), ("uid", uid)) if value}
@@ -91,7 +97,16 @@ class SqliteEventStore:
     def save_node(self, memory: NodeMemory, events: Sequence[Event], now: float) -> None:
         with self._translated(), self._file.writing() as transaction:
             transaction.run(_sql["save_node"], id=_NODE_ROW, memory=_encode(memory).decode())
-            _record(transaction, events, now)
+            changed = _record(transaction, events, now, self._objects)
+        self._remember(changed)
+
+    def _remember(self, changed: Mapping[str, ObjectMemory]) -> None:
+        """The ones with news last; those without go first."""
+        for key, memory in changed.items():
+            self._objects.pop(key, None)
+            self._objects[key] = memory
+        while len(self._objects) > OBJECTS:
+            del self._objects[next(iter(self._objects))]
 
     @contextmanager
     def _translated(self) -> Iterator[None]:
@@ -101,15 +116,22 @@ class SqliteEventStore:
             raise StoreUnavailable(f"{self._path}: {error}") from error
 
 
-def _record(transaction: Transaction, handed: Sequence[Event], now: float) -> None:
-    """In pieces, so that no statement gets long."""
+def _record(
+    transaction: Transaction, handed: Sequence[Event], now: float, objects: Mapping[str, ObjectMemory]
+) -> dict[str, ObjectMemory]:
+    """In pieces, so that no statement gets long. What is to be remembered once the transaction is committed."""
     rest = iter(handed)
+    changed: dict[str, ObjectMemory] = {}
     while piece := list(islice(rest, _CHUNK)):
         known = {one for (one,) in transaction.rows(_sql["known"], ids=as_list(event.id for event in piece))}
-        fresh = {event.id: event for event in piece if event.id not in known}
+        fresh = unique(event for event in piece if event.id not in known)
         if fresh:
-            transaction.run_each(_sql["remember"], [{"id": one, "time": now} for one in fresh])
-            transaction.run_each(_sql["count"], [_row(key, found) for key, found in tally(fresh.values()).items()])
+            transaction.run_each(_sql["remember"], [{"id": event.id, "time": now} for event in fresh])
+            found = correlate(ChainMap(changed, dict(objects)) if changed else objects, fresh)
+            changed |= found.memory
+            if found.tallies:
+                transaction.run_each(_sql["count"], [_row(key, one) for key, one in found.tallies.items()])
+    return changed
 
 
 def _row(key: str, found: Tally) -> dict[str, Any]:

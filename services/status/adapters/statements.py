@@ -36,6 +36,9 @@ STATEMENTS = {
         _add.on_conflict_do_update(
             index_elements=["key"],
             set_={
+                # of events that are combined, the last one's
+                "message": _add.excluded.message,
+                "involved": _add.excluded.involved,
                 "count": events.c.count + _add.excluded.count,
                 "first_seen": func.min(events.c.first_seen, _add.excluded.first_seen),
                 "last_seen": func.max(events.c.last_seen, _add.excluded.last_seen),

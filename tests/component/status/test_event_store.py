@@ -43,8 +43,43 @@ def ids_kept(directory: Path) -> int:
 
 
 def test_a_batch_of_any_size_is_taken(store: SqliteEventStore) -> None:
-    store.record([an_event(f"e{n}", message=f"{n % 3}", when=NOW) for n in range(5000)], NOW)
-    assert sum(event.count for event in told(store)) == 5000 and len(told(store)) == 3
+    store.record([an_event(f"e{n}", message=f"{n % 3}", name=f"p{n % 250}", when=NOW) for n in range(5000)], NOW)
+    assert sum(event.count for event in told(store)) == 5000 and len(told(store)) == 750
+
+
+def test_an_object_with_too_many_events_is_cut_also_from_batch_to_batch(store: SqliteEventStore) -> None:
+    for n in range(40):
+        store.record([an_event(f"e{n}", when=NOW + n)], NOW + n)
+    (event,) = told(store)
+    assert (event.count, event.last_seen) == (25, NOW + 24)
+
+
+def test_an_id_that_comes_twice_takes_no_part_in_the_cut(store: SqliteEventStore) -> None:
+    for _ in range(40):
+        store.record([an_event("e1", when=NOW)], NOW)
+    store.record([an_event("e2", when=NOW)], NOW)
+    assert [event.count for event in told(store)] == [2]
+
+
+def test_combined_events_are_one_row_with_the_last_message(store: SqliteEventStore) -> None:
+    for n in range(14):
+        store.record([an_event(f"e{n}", message=f"m{n}", when=NOW + n)], NOW + n)
+    rows = [(event.message, event.count) for event in told(store)]
+    assert rows == [*((f"m{n}", 1) for n in range(9)), ("(combined from similar events): m13", 5)]
+
+
+def test_what_a_full_disk_refused_takes_no_part_in_the_cut(
+    store: SqliteEventStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It comes again."""
+    batch = [an_event(f"e{n}", when=NOW) for n in range(25)]
+    real = event_store._row
+    monkeypatch.setattr(event_store, "_row", lambda *_: {})
+    with pytest.raises(Exception, match="key"):
+        store.record(batch, NOW)
+    monkeypatch.setattr(event_store, "_row", real)
+    store.record(batch, NOW)
+    assert [event.count for event in told(store)] == [25]
 
 
 def test_an_event_that_comes_late_moves_no_time_back(store: SqliteEventStore) -> None:
@@ -77,8 +112,8 @@ def test_the_history_holds_so_many_events_the_ones_last_seen(
     monkeypatch.setattr(event_store, "HISTORY_ROWS", 10)
     monkeypatch.setattr(event_store, "SEEN_ROWS", 20)
     for n in range(50):
-        store.record([an_event(f"e{n}", message=f"{n}", when=NOW + n)], NOW + n)
-    store.record([an_event("again", message="0", when=NOW + 100)], NOW + 100)
+        store.record([an_event(f"e{n}", message=f"{n}", name=f"p{n}", when=NOW + n)], NOW + n)
+    store.record([an_event("again", message="0", name="p0", when=NOW + 100)], NOW + 100)
     store.prune(NOW + 100)
     assert [event.message for event in told(store)] == [*(str(n) for n in range(41, 50)), "0"]
     assert ids_kept(tmp_path) == 20

@@ -80,7 +80,8 @@ async def test_a_question_narrows_by_namespace_name_and_uid_and_takes_the_newest
 async def test_a_reply_that_would_be_too_large_holds_the_newest(status: ServiceProcess, callers: Callers) -> None:
     await asyncio.to_thread(status.start)
     for number in range(40):
-        await callers.hand_over([an_event(f"e{number}", message=f"{number} " + "x" * 50_000, when=number + 1.0)])
+        message = f"{number} " + "x" * 50_000
+        await callers.hand_over([an_event(f"e{number}", message=message, name=f"p{number}", when=number + 1.0)])
     found = [event.message.split()[0] for event in await callers.events(namespace="default")]
     assert found == [str(number) for number in range(40 - len(found), 40)] and 5 < len(found) < 40
 
@@ -107,7 +108,7 @@ async def test_kills_under_load_lose_and_double_nothing(status: ServiceProcess, 
 
     async def produce() -> None:
         for number in range(0, 400, 10):
-            batch = [an_event(f"e{n}", message=f"{n % 7}") for n in range(number, number + 10)]
+            batch = [an_event(f"e{n}", message=f"{n % 7}", name=f"p{number}") for n in range(number, number + 10)]
             while True:
                 try:
                     assert len(await callers.hand_over(batch, within=1.0)) == 10
@@ -122,7 +123,7 @@ async def test_kills_under_load_lose_and_double_nothing(status: ServiceProcess, 
         status.kill()
         await asyncio.to_thread(status.start)
     await asyncio.wait_for(producer, 30)
-    assert sum(count for _, count in await callers.pod_events()) == 400
+    assert sum(event.count for event in await callers.events(namespace="default")) == 400
 
 
 async def test_a_full_disk_keeps_events_with_their_producer_until_there_is_room(
@@ -133,14 +134,14 @@ async def test_a_full_disk_keeps_events_with_their_producer_until_there_is_room(
     hard = resource.prlimit(status.pid, resource.RLIMIT_FSIZE)[1]
     wal = (status.data / "status.db-wal").stat().st_size
     resource.prlimit(status.pid, resource.RLIMIT_FSIZE, (wal, hard))
-    batch = [an_event(f"big{n}", message=f"{n} " + "x" * 2000) for n in range(1, 200)]
+    batch = [an_event(f"big{n}", message=f"{n} " + "x" * 2000, name=f"p{n}") for n in range(1, 200)]
     with pytest.raises(RemoteError) as refused:
         await callers.hand_over(batch)
     assert refused.value.code == "unavailable" and "status.db" in refused.value.message
     assert await callers.pod_events() == [("before", 1)]
     resource.prlimit(status.pid, resource.RLIMIT_FSIZE, (hard, hard))
     assert len(await callers.hand_over(batch)) == 199
-    assert len(await callers.pod_events()) == 200
+    assert len(await callers.events(namespace="default")) == 200
 
 
 async def test_a_restarted_service_tells_so(status: ServiceProcess, callers: Callers) -> None:
