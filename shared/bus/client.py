@@ -15,12 +15,12 @@ import nats.errors
 import nats.js.errors
 from nats.aio.client import Client
 from nats.aio.msg import Msg
-from nats.js.api import KeyValueConfig, StorageType
 from nats.js.kv import KeyValue
 from nats.micro import add_service
 from nats.micro.request import Request as MicroRequest
 from nats.micro.service import EndpointConfig, Service, ServiceConfig
 
+from shared.bus.bucket import BucketEntry, list_entries, stream_config, stream_of
 from shared.bus.errors import BusUnavailable, Code, NoResponder, RemoteError
 from shared.contracts.acl import buckets_of
 from shared.contracts.subject import Bucket, Hint, Key, Request
@@ -32,9 +32,6 @@ Req = TypeVar("Req")
 Rep = TypeVar("Rep")
 Body = TypeVar("Body")
 
-MAX_VALUE_BYTES = 2 << 20
-_BUCKET_BYTES = 256 << 20
-_KEYS_CONSUMER_SECONDS = 5.0
 FORGET_SECONDS = 300.0
 """How long the mark of a deleted key stays at least: by then every watch has seen it or has listed again."""
 _CODES: dict[str, Code] = {
@@ -212,12 +209,12 @@ class Bus:
             raise BusUnavailable(f"{key.bucket.name} {key.key(id_)}: {error or type(error).__name__}") from error
 
     async def delete(self, key: Key[Any], id_: str = "") -> None:
-        """Raises BusUnavailable."""
+        """Leave a mark in place of the value. Raises BusUnavailable."""
         if key.owner != self.service:
             raise ValueError(f"{self.service} doesn't own {key.key(id_)}")
         try:
             store = await self.bucket(key.bucket)
-            await store.purge(key.key(id_))
+            await store.delete(key.key(id_))
         except nats.js.errors.KeyNotFoundError:
             return
         except _NETWORK_ERRORS as error:
@@ -231,65 +228,53 @@ class Bus:
         try:
             store = await self._js.key_value(bucket.name)
         except (nats.js.errors.BucketNotFoundError, nats.js.errors.NotFoundError):
-            store = await self._js.create_key_value(
-                KeyValueConfig(
-                    bucket=bucket.name,
-                    description=bucket.summary,
-                    history=1,
-                    max_value_size=MAX_VALUE_BYTES,
-                    max_bytes=_BUCKET_BYTES,
-                    storage=StorageType.FILE,
-                )
-            )
+            await self._js.add_stream(stream_config(bucket))
+            store = await self._js.key_value(bucket.name)
         self._buckets[bucket.name] = store
         return store
 
     async def keys(self, bucket: Bucket) -> list[str]:
-        """All keys now. Raises BusUnavailable. (The library's own keys() would leave a consumer on the server for five
-        minutes at each call.)"""
-        try:
-            store = await self.bucket(bucket)
-            watcher = await store.watchall(
-                ignore_deletes=True, meta_only=True, inactive_threshold=_KEYS_CONSUMER_SECONDS
-            )
-            found: list[str] = []
-            while (entry := await watcher.updates(timeout=5)) is not None:  # type: ignore[no-untyped-call]
-                found.append(entry.key)
-            await watcher.stop()  # type: ignore[no-untyped-call]
-        except _NETWORK_ERRORS as error:
-            raise BusUnavailable(f"{bucket.name}: {error or type(error).__name__}") from error
-        return found
+        """All keys now. Raises BusUnavailable."""
+        return [entry.key for entry in await self._entries(bucket) if not entry.is_deleted]
 
     async def forget_deleted(self, bucket: Bucket, *, older_than: float = FORGET_SECONDS, most: int = 1000) -> int:
         """Drop the marks that deleted keys leave in the stream for ever, when they are older than this many seconds;
         how many went. For the owner of a family of the bucket's keys. The stream's last message always stays: a watch's
         list is complete with it. Raises BusUnavailable."""
+        entries = await self._entries(bucket)
+        _, last = await self.last_sequence(bucket)
+        now = datetime.now(UTC)
+        old = [
+            entry.sequence
+            for entry in entries
+            if entry.is_deleted and entry.sequence != last and (now - entry.written_at).total_seconds() >= older_than
+        ]
+        return sum([await self._drop(bucket, sequence) for sequence in old[:most]])
+
+    async def _entries(self, bucket: Bucket) -> list[BucketEntry]:
+        async def last() -> int:
+            return (await self.last_sequence(bucket))[1]
+
         try:
             store = await self.bucket(bucket)
-            watcher = await store.watchall(meta_only=True, inactive_threshold=_KEYS_CONSUMER_SECONDS)
-            marks: list[tuple[str, int]] = []
-            now = datetime.now(UTC)
-            try:
-                while (entry := await watcher.updates(timeout=5)) is not None:  # type: ignore[no-untyped-call]
-                    age = (now - entry.created).total_seconds()
-                    if entry.operation in ("DEL", "PURGE") and age >= older_than and len(marks) < most:
-                        marks.append((entry.key, entry.revision))
-            finally:
-                await watcher.stop()  # type: ignore[no-untyped-call]
-            _, last = await self.last_sequence(bucket)
-            old = [(key, revision) for key, revision in marks if revision != last]
-            for key, revision in old:
-                # up to the mark and no further: the key may have been put again meanwhile
-                subject = f"$KV.{bucket.name}.{key}"
-                await self._js.purge_stream(f"KV_{bucket.name}", seq=revision + 1, subject=subject)
+            return await list_entries(store, last)
         except _NETWORK_ERRORS as error:
             raise BusUnavailable(f"{bucket.name}: {error or type(error).__name__}") from error
-        return len(old)
+
+    async def _drop(self, bucket: Bucket, sequence: int) -> bool:
+        """Delete that one message; False when it's gone, or the stream, which an earlier version made, refuses."""
+        try:
+            return await self._js.delete_msg(stream_of(bucket), sequence)
+        except nats.js.errors.APIError as error:
+            log.debug("mark not dropped bucket=%s sequence=%d error=%s", bucket.name, sequence, error)
+            return False
+        except _NETWORK_ERRORS as error:
+            raise BusUnavailable(f"{bucket.name}: {error or type(error).__name__}") from error
 
     async def last_sequence(self, bucket: Bucket) -> tuple[str, int]:
         """(identity of the stream, its last sequence), for the gap check. Raises BusUnavailable."""
         try:
-            info = await self._js.stream_info(f"KV_{bucket.name}")
+            info = await self._js.stream_info(stream_of(bucket))
         except _NETWORK_ERRORS as error:
             raise BusUnavailable(f"{bucket.name}: {error or type(error).__name__}") from error
         return str(info.created), info.state.last_seq

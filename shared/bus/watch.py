@@ -1,7 +1,8 @@
 """A watch on a bucket that never goes deaf: a complete list first, then changes, and a new list on every doubt.
 
 nats-py's own watch sleeps about 18 s after a server restart; this one lists again as soon as the connection is back,
-when the stream turns out to be ahead of what was seen, and every five minutes anyway.
+when the stream turns out to be ahead of what was seen, when the server counts messages for us that don't come, and
+every five minutes anyway.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import random
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from shared.bus.bucket import is_deleted
 from shared.bus.client import _NETWORK_ERRORS, Bus
 from shared.bus.errors import BusUnavailable
 from shared.contracts.subject import Bucket
@@ -24,6 +26,12 @@ _LIST_SECONDS = 3.0
 """Without a further message for this long, a list that isn't complete is begun anew."""
 _CONSUMER_SECONDS = 30.0
 """How long the server keeps an abandoned consumer: without it each re-list would leave one for five minutes."""
+
+QUIET_SECONDS = 1.0
+_MOST_QUIET_SECONDS = 60.0
+"""A message that says "n more are pending" and is followed by none for so long is a doubt: nats-server 2.9.10 skips
+messages when a subject is purged, and counts them as pending for ever. Those that were overwritten before they were
+sent it can count, too, and no one needs them: each doubt takes twice as long as the last, until the count is zero."""
 
 OnList = Callable[[Mapping[str, bytes]], None]
 OnChange = Callable[[str, bytes | None], None]
@@ -64,6 +72,7 @@ class BucketWatch:
         self._on_change = on_change
         self._kick = asyncio.Event()
         self._seen = 0
+        self._quiet = QUIET_SECONDS
         self.listed = asyncio.Event()
         bus.on_reconnect(self._kick.set)
 
@@ -96,6 +105,7 @@ class BucketWatch:
         until = loop.time() + RELIST_SECONDS
         try:
             _, last = await self._bus.last_sequence(self._bucket)
+            pending = 0
             listing: _Listing | None = _Listing(last)
             if last == 0 and listing is not None and self._finish(listing):
                 listing = None
@@ -105,20 +115,26 @@ class BucketWatch:
                 await asyncio.wait(
                     {update, gap, kick},
                     return_when=asyncio.FIRST_COMPLETED,
-                    timeout=left if listing is None else _LIST_SECONDS,
+                    timeout=self._patience(left, pending) if listing is None else _LIST_SECONDS,
                 )
                 if kick.done() or gap.done():
                     return
                 if not update.done():
                     if listing is not None:
                         log.info("list not complete bucket=%s: listing again", self._bucket.name)
+                    elif pending:
+                        log.info("%d messages don't come bucket=%s: listing again", pending, self._bucket.name)
+                        self._quiet = min(2 * self._quiet, _MOST_QUIET_SECONDS)
                     return
                 entry, update = update.result(), None
                 if entry is None:  # the library's end of the list: it can be missing, see _Listing
                     continue
                 revision = entry.revision or 0
                 self._seen = max(self._seen, revision)
-                value = None if entry.operation in ("DEL", "PURGE") else entry.value
+                pending = entry.delta or 0
+                if not pending:
+                    self._quiet = QUIET_SECONDS
+                value = None if is_deleted(entry) else entry.value
                 if listing is None:
                     self._on_change(entry.key, value)
                 else:
@@ -134,6 +150,9 @@ class BucketWatch:
                 await watcher.stop()  # type: ignore[no-untyped-call]
             except _NETWORK_ERRORS as error:
                 log.debug("watch not stopped bucket=%s error=%s", self._bucket.name, error)
+
+    def _patience(self, left: float, pending: int) -> float:
+        return min(left, self._quiet) if pending else left
 
     def _finish(self, listing: _Listing) -> bool:
         if not listing.complete:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from shared.contracts.registry import BUCKETS, HINTS, KEYS, REQUESTS
+from shared.contracts.registry import BUCKETS, HINTS, KEYS, REQUESTS, SECRET
 from shared.contracts.subject import SERVICES, AnyKey, Bucket, ServiceName
 from shared.kube.ids import subject_token
 
@@ -27,6 +27,9 @@ class Permissions:
 
     publish: tuple[str, ...]
     subscribe: tuple[str, ...]
+    never_publish: tuple[str, ...] = ()
+    """Wins over `publish`."""
+    never_subscribe: tuple[str, ...] = ()
 
 
 def permissions(service: ServiceName, node: str) -> Permissions:
@@ -49,7 +52,7 @@ def permissions(service: ServiceName, node: str) -> Permissions:
     for bucket in buckets_of(service):
         publish.update(_read(bucket, node))
     for bucket in {key.bucket for key in KEYS if key.owner == service and key.id}:
-        publish.update(f"{prefix}.STREAM.PURGE.KV_{bucket.name}" for prefix in _api(node))
+        publish.update(f"{prefix}.STREAM.MSG.DELETE.KV_{bucket.name}" for prefix in _api(node))
     for verb in ("PING", "INFO", "STATS"):
         # nats.micro: asked of all, of this service, of one process of it
         subscribe.update({f"$SRV.{verb}", f"$SRV.{verb}.podbus-{service}", f"$SRV.{verb}.podbus-{service}.*"})
@@ -57,8 +60,10 @@ def permissions(service: ServiceName, node: str) -> Permissions:
 
 
 def operator_permissions(node: str) -> Permissions:
-    """Everything on the node's own account; it holds no values that the admin couldn't read on the disk."""
-    return Permissions((">",), (">",))
+    """Everything on the node's own account, but the values of Secrets: not to be asked for, nor to be overheard in the
+    answers to whoever may ask."""
+    inboxes = tuple(f"_INBOX_{service}.>" for service in sorted(SECRET.consumers))
+    return Permissions((">",), (">",), (SECRET.subject(node),), inboxes)
 
 
 def all_permissions(node: str) -> dict[str, Permissions]:
