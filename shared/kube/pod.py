@@ -180,3 +180,10 @@ _decoder = msgspec.json.Decoder(Pod)
 def decode_pod(body: bytes | msgspec.Raw) -> Pod:
     """Raw JSON of a defaulted, validated v1.Pod -> Pod. Raises msgspec.ValidationError when it isn't one."""
     return _decoder.decode(bytes(body))
+def container_named(pod: Pod, name: str) -> Container | None:
+    """The pod's regular, init or ephemeral container of that name."""
+    spec = pod.spec
+    every = (*spec.containers, *spec.init_containers, *spec.ephemeral_containers)
+    return next((container for container in every if container.name == name), None)
+
+

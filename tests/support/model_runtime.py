@@ -4,11 +4,13 @@ What a container does is told by its command or by its pod's annotations, so tha
 
     command [sleep, "5"]          exits with 0 after 5 s
     command [sh, -c, "exit 3"]    exits with 3 at once
+    command [sh, -c, "sleep 5; exit 3"]  exits with 3 after 5 s
     model/run-for: "5"            every container of the pod exits after 5 s (with model/exit-code, default 0)
     model/ignore-term: "true"     only SIGKILL ends them
     model/start-error: TEXT       starting them is refused, the container stays as exited with 127
     model/create-error: TEXT      creating them is refused
     model/sandbox-error: TEXT     the sandbox can't be made
+    model/c.ignore-term: "true"   as above, of container c alone
 
 Anything else runs for ever and ends with 143 on its stop signal, 137 on SIGKILL.
 """
@@ -17,6 +19,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import re
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -301,12 +304,17 @@ def an_image(reference: str, size: int = 4 * 2**20) -> ImageInfo:
 
 def _script(config: ContainerConfig, sandbox_labels: Mapping[str, str]) -> dict[str, str]:
     script = {key.removeprefix(ANNOTATION): text for key, text in sandbox_labels.items() if key.startswith(ANNOTATION)}
+    own = f"{config.container}."
+    script |= {key.removeprefix(own): text for key, text in script.items() if key.startswith(own)}
     match config.command:
         case ("sleep", seconds) if seconds.isdigit():
             script.setdefault("run-for", seconds)
         case ("sh", "-c", line) if line.startswith("exit "):
             script.setdefault("run-for", "0")
             script.setdefault("exit-code", line.removeprefix("exit "))
+        case ("sh", "-c", line) if match := re.fullmatch(r"sleep (\d+); exit (\d+)", line):
+            script.setdefault("run-for", match[1])
+            script.setdefault("exit-code", match[2])
         case _:
             pass
     return script

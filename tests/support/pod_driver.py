@@ -26,7 +26,7 @@ from services.podworker.core.plan import (
 )
 from services.podworker.core.state import nothing_of
 from services.podworker.ports import ImagePullFailed, RuntimeRefused
-from shared.kube.pod import Pod
+from shared.kube.pod import Pod, container_named
 from tests.support.builders import NODE_IP, NOW, a_memory, a_node
 from tests.support.model_runtime import ModelRuntime
 
@@ -156,7 +156,8 @@ class PodDriver:
     def _start(self, action: StartContainer) -> None:
         assert self.memory.termination is None, "a terminating pod starts nothing"
         sandbox = self.runtime().sandboxes[0]
-        container = next(c for c in self.pod.spec.containers if c.name == action.name)
+        container = container_named(self.pod, action.name)
+        assert container is not None
         config = container_config(
             self.pod,
             container,

@@ -13,14 +13,18 @@ from services.podworker.core import stopping
 from services.podworker.core.events_text import sandbox_changed
 from services.podworker.core.exits import tell_exits
 from services.podworker.core.hooks import without_gone_hooks
+from services.podworker.core.init_containers import remove_init_containers
+from services.podworker.core.keeping import pod_grace
 from services.podworker.core.model import PodMemory, RuntimePod
 from services.podworker.core.phase import is_terminal, projected_phase
 from services.podworker.core.plan import CreateSandbox, Draft, Plan, StopSandbox, SyncConfig
-from services.podworker.core.restarts import STOPPED_FOR_SANDBOX, is_replaced
+from services.podworker.core.regular_containers import starts_in_new_sandbox, sync_containers
+from services.podworker.core.restart_all import begin_restart_all, restart_all
+from services.podworker.core.restarts import STOPPED_FOR_SANDBOX
 from services.podworker.core.sandboxes import usable_sandbox
-from services.podworker.core.starting import start_container, sync_containers
+from services.podworker.core.starting import start_container
 from shared.kube.names import SANDBOX_CONTAINER
-from shared.kube.pod import Pod
+from shared.kube.pod import Container, Pod
 
 DEFAULT_CONFIG = SyncConfig()
 
@@ -58,6 +62,10 @@ def compute_pod_actions(
 
 def _sync(draft: Draft, pod: Pod) -> None:
     sandbox = usable_sandbox(pod, draft.runtime)
+    if sandbox is not None:
+        begin_restart_all(draft, pod, sandbox)
+    if draft.memory.restart_all and not restart_all(draft, pod):
+        return
     if sandbox is None:
         _renew_sandbox(draft, pod)
     else:
@@ -66,9 +74,8 @@ def _sync(draft: Draft, pod: Pod) -> None:
 
 
 def _renew_sandbox(draft: Draft, pod: Pod) -> None:
-    """Everything ends first, then a new sandbox and its containers start."""
-    grace = max(float(pod.spec.termination_grace_period_seconds), draft.config.min_stop)
-    if not stopping.end_all(draft, deadline=draft.now + grace, reason=STOPPED_FOR_SANDBOX):
+    """Everything ends first, then a new sandbox and its containers start, from the first init container on."""
+    if not stopping.end_all(draft, deadline=draft.now + pod_grace(pod), reason=STOPPED_FOR_SANDBOX):
         return
     for sandbox in draft.runtime.sandboxes:
         if sandbox.ready:
@@ -82,28 +89,23 @@ def _renew_sandbox(draft: Draft, pod: Pod) -> None:
         draft.note("The last try to create the sandbox failed")
         draft.wake(failure.retry_at)
         return
+    remove_init_containers(draft, pod)
     attempt = max((s.attempt for s in draft.runtime.sandboxes), default=-1) + 1
     if draft.runtime.sandboxes:
         draft.tell(sandbox_changed())
     reason = "The pod's sandbox changed" if draft.runtime.sandboxes else "The pod has no sandbox"
     draft.act(CreateSandbox(attempt=attempt, reason=reason))
-    for container in pod.spec.containers:
-        if container.name in starts:
-            start_container(draft, pod, container, None)
+    for container in pod.spec.init_containers[:1] or starts:
+        start_container(draft, pod, container, None)
 
 
-def _starts_in_new_sandbox(draft: Draft, pod: Pod) -> set[str]:
-    """kubelet: Never starts nothing once a container existed; OnFailure leaves out what has succeeded."""
-    policy, runtime = pod.spec.restart_policy, draft.runtime
-    if policy == "Never" and runtime.containers:
-        return set()
-    names = {container.name for container in pod.spec.containers}
-    if policy != "OnFailure":
-        return names
-    newest = [c for name in names if (c := runtime.newest(name)) is not None]
-    return names - {
-        c.name for c in newest if c.state == "exited" and c.exit_code == 0 and not is_replaced(pod, draft.memory, c)
-    }
+def _starts_in_new_sandbox(draft: Draft, pod: Pod) -> list[Container]:
+    """The regular containers that are to run in it, maybe after init containers. kubelet: none in a Never pod once any
+    container existed."""
+    if pod.spec.restart_policy == "Never" and draft.runtime.containers:
+        return []
+    newest = draft.runtime.newest
+    return [c for c in pod.spec.containers if starts_in_new_sandbox(pod, draft.memory, newest(c.name))]
 
 
 def _without_gone_stops(memory: PodMemory, runtime: RuntimePod) -> PodMemory:

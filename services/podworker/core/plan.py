@@ -139,6 +139,8 @@ class Draft:
     actions: list[Action] = field(default_factory=list)
     reasons: list[str] = field(default_factory=list)
     events: list[PodEvent] = field(default_factory=list)
+    held_by: str = ""
+    """The container whose postStart hook isn't over: no later one starts meanwhile."""
     hooks: list[HookRun] = field(default_factory=list)
     wake_at: float | None = None
 
@@ -153,6 +155,9 @@ class Draft:
         self.events.append(event)
 
     def wake(self, at: float) -> None:
+    def hold(self, name: str) -> None:
+        self.held_by = self.held_by or name
+
         self.wake_at = at if self.wake_at is None else min(self.wake_at, at)
 
     def plan(self) -> Plan:

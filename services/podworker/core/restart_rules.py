@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shared.kube.pod import Container, ContainerRestartRule, Pod, is_sidecar
+from shared.kube.pod import Container, ContainerRestartRule, Pod, container_named, is_sidecar
 
 RESTART_ALL = "RestartAllContainers"
 
@@ -10,13 +10,6 @@ RESTART_ALL = "RestartAllContainers"
 def may_restart(policy: str, exit_code: int) -> bool:
     """A restart policy's answer for a container that has exited."""
     return policy == "Always" or (policy == "OnFailure" and exit_code != 0)
-
-
-def container_named(pod: Pod, name: str) -> Container | None:
-    """The regular, init or ephemeral container of that name."""
-    spec = pod.spec
-    both = (*spec.containers, *spec.init_containers, *spec.ephemeral_containers)
-    return next((container for container in both if container.name == name), None)
 
 
 def is_plain_init(pod: Pod, name: str) -> bool:
@@ -31,14 +24,15 @@ def policy_of(pod: Pod, name: str) -> str:
 
 
 def restarts_after_exit(pod: Pod, name: str, exit_code: int) -> bool:
-    """Whether a container that exited by itself is started again. An init container that has succeeded isn't."""
+    """Whether a container that exited by itself is started again. An init container that has succeeded isn't, and an
+    ephemeral one never."""
+    if exit_code == 0 and is_plain_init(pod, name):
+        return False
+    if any(name == ephemeral.name for ephemeral in pod.spec.ephemeral_containers):
+        return False
     container = container_named(pod, name)
     if container is not None and matching_rule(container, exit_code) is not None:
         return True
-    if exit_code == 0 and is_plain_init(pod, name):
-        return False
-    if any(name == c.name for c in pod.spec.ephemeral_containers):
-        return False
     return may_restart(policy_of(pod, name), exit_code)
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
+from services.podworker.core.hooks import STOPPED_FOR_POST_START
 from services.podworker.core.model import Backoff, PodMemory, RuntimeContainer, RuntimePod
 from services.podworker.core.plan import SyncConfig
 from services.podworker.core.restart_rules import policy_of, restarts_after_exit
@@ -12,7 +15,6 @@ CRASH_LOOP = "CrashLoopBackOff"
 STOPPED_FOR_DEFINITION = "definition"
 STOPPED_FOR_SANDBOX = "sandbox"
 STOPPED_FOR_PROBE = "probe"
-STOPPED_AFTER_POST_START = "postStart"
 STOPPED_FOR_RESTART_ALL = "restartAll"
 STOPPED_AS_STRAY = "removed"
 
@@ -42,7 +44,7 @@ def counts_as_crash(memory: PodMemory, instance: RuntimeContainer) -> bool:
 
 def ended_by_itself(memory: PodMemory, instance: RuntimeContainer) -> bool:
     """Whether its exit code is the workload's own word. A failed postStart hook is the workload's, too."""
-    return _stop_reason(memory, instance) in ("", STOPPED_AFTER_POST_START)
+    return _stop_reason(memory, instance) in ("", STOPPED_FOR_POST_START)
 
 
 def _stop_reason(memory: PodMemory, instance: RuntimeContainer) -> str:
@@ -74,6 +76,12 @@ def next_attempt(memory: PodMemory, runtime: RuntimePod, name: str) -> int:
     """One more than the highest attempt that is remembered or seen; 0 for the first."""
     seen = [c.attempt for c in runtime.containers if c.name == name]
     return max([*seen, memory.restarts.get(name, -1)]) + 1
+
+
+def remembering_attempt(memory: PodMemory, instance: RuntimeContainer) -> PodMemory:
+    """Before an instance is removed whose container starts again: its row may have been lost once."""
+    highest = max(instance.attempt, memory.restarts.get(instance.name, 0))
+    return replace(memory, restarts={**memory.restarts, instance.name: highest})
 
 
 def grown(

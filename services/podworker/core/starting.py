@@ -1,4 +1,4 @@
-"""Which regular containers run on, end or start (lifecycle 3.4), and what a start has to wait for."""
+"""How a container is started, and what its start has to wait for (lifecycle 3.4, 3.5)."""
 
 from __future__ import annotations
 
@@ -19,19 +19,14 @@ from services.podworker.core.model import PodMemory, RuntimeContainer, RuntimeSa
 from services.podworker.core.plan import Draft, PullImage, RemoveContainer, StartContainer
 from services.podworker.core.restarts import (
     CRASH_LOOP,
-    STOPPED_AS_STRAY,
-    STOPPED_FOR_DEFINITION,
-    STOPPED_FOR_SANDBOX,
     counts_as_crash,
     crash_backoff_until,
     crash_message,
     image_backoff_until,
     next_attempt,
     next_crash_backoff,
-    should_start,
 )
 from services.podworker.core.results import IMAGE_PULL_BACK_OFF, INVALID_IMAGE_NAME
-from services.podworker.core.stopping import end_pod, stop_container
 from shared.kube.pod import Container, Pod
 from shared.kube.times import rfc3339
 
@@ -39,58 +34,11 @@ from shared.kube.times import rfc3339
 _WITH_OWN_BACKOFF = frozenset({CRASH_LOOP, IMAGE_PULL_BACK_OFF})
 
 
-def sync_containers(draft: Draft, pod: Pod, sandbox: RuntimeSandbox) -> None:
-    """With a usable sandbox: keep, replace or start each container; end the pod when none is left to run."""
-    wanted = False
-    for container in pod.spec.containers:
-        wanted = _sync_container(draft, pod, container, sandbox) or wanted
-    if wanted:
-        _stop_strays(draft, pod)
-    else:
-        end_pod(draft, _grace(draft, pod), "No container is left to run")
-
-
-def _stop_strays(draft: Draft, pod: Pod) -> None:
-    """Containers that an edit took out of a pod with a fixed uid. The kubelet would let them run on."""
-    names = {container.name for container in pod.spec.containers}
-    deadline = draft.now + _grace(draft, pod)
-    for stray in draft.runtime.running:
-        if stray.name not in names:
-            message = f"Container {stray.name} is no longer in the pod's definition"
-            stop_container(draft, stray, deadline=deadline, reason=STOPPED_AS_STRAY, message=message)
-
-
-def _grace(draft: Draft, pod: Pod) -> float:
-    return max(float(pod.spec.termination_grace_period_seconds), draft.config.min_stop)
-
-
-def _sync_container(draft: Draft, pod: Pod, container: Container, sandbox: RuntimeSandbox) -> bool:
-    """True when the container runs or is to run."""
-    newest = draft.runtime.newest(container.name)
-    if newest is not None and newest.state == "running":
-        _sync_running(draft, pod, container, newest, sandbox)
-        return True
-    if not should_start(pod, draft.memory, newest):
-        return False
-    start_container(draft, pod, container, sandbox)
-    return True
-
-
-def _sync_running(
-    draft: Draft, pod: Pod, container: Container, newest: RuntimeContainer, sandbox: RuntimeSandbox
-) -> None:
-    deadline = draft.now + _grace(draft, pod)
-    if newest.id in draft.memory.stops:
-        stop_container(draft, newest, deadline=deadline, reason=draft.memory.stops[newest.id].reason)
-    elif newest.hash and newest.hash != container_hash(container, draft.memory.source):
-        message = f"Container {container.name} definition changed, will be restarted"
-        stop_container(draft, newest, deadline=deadline, reason=STOPPED_FOR_DEFINITION, message=message)
-    elif newest.sandbox_id != sandbox.id:
-        stop_container(draft, newest, deadline=deadline, reason=STOPPED_FOR_SANDBOX)
-
-
 def start_container(draft: Draft, pod: Pod, container: Container, sandbox: RuntimeSandbox | None) -> None:
     """Plan the container's start, or say what it waits for. `sandbox` None = the one this plan creates."""
+    if draft.held_by:
+        draft.note(f"Container {container.name} waits for the postStart hook of container {draft.held_by}")
+        return
     newest = draft.runtime.newest(container.name)
     ended = next((c for c in draft.runtime.containers if c.name == container.name and c.state == "exited"), None)
     if newest is not None and newest is ended and not counts_as_crash(draft.memory, ended):
@@ -121,6 +69,8 @@ def start_container(draft: Draft, pod: Pod, container: Container, sandbox: Runti
             backoff=next_crash_backoff(draft.memory, ended, draft.now, draft.config),
         )
     )
+    if container.lifecycle is not None and container.lifecycle.post_start is not None:
+        draft.hold(container.name)
 
 
 def _clear_unstarted(

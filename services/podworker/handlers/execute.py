@@ -41,7 +41,7 @@ from services.podworker.ports import (
     RuntimeRefused,
 )
 from shared.kube.names import SANDBOX_CONTAINER
-from shared.kube.pod import Container, Pod
+from shared.kube.pod import Pod, container_named
 from shared.runtime.clock import Clock
 
 log = logging.getLogger("podbus.podworker.execute")
@@ -238,7 +238,8 @@ class Execution:
 
     async def _start(self, action: StartContainer) -> None:
         assert self._pod is not None
-        container = _named(self._pod, action.name)
+        container = container_named(self._pod, action.name)
+        assert container is not None
         image = self._images.get(action.name)
         config = container_config(
             self._pod,
@@ -267,7 +268,3 @@ class Execution:
             return
         self.events.append(events_text.started(action.name))
         self._done(action)
-
-
-def _named(pod: Pod, name: str) -> Container:
-    return next(c for c in pod.spec.containers if c.name == name)
