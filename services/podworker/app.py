@@ -12,6 +12,7 @@ from pathlib import Path
 from random import Random
 from typing import Protocol, cast
 
+from services.podworker.adapters.network_sockets import SocketNetwork
 from services.podworker.adapters.node_probe import node_facts, node_limits
 from services.podworker.adapters.owner_locks import OwnerLocks
 from services.podworker.adapters.pod_network import PodSockets
@@ -20,6 +21,7 @@ from services.podworker.core.plan import SyncConfig
 from services.podworker.handlers.desired_pods import DesiredPods
 from services.podworker.handlers.event_outbox import EventOutbox
 from services.podworker.handlers.execute import Executor
+from services.podworker.handlers.hooks import HookRunner
 from services.podworker.handlers.node_duties import NodeDuties
 from services.podworker.handlers.ownership import Ownership
 from services.podworker.handlers.permits import Permits, share_of
@@ -31,6 +33,7 @@ from services.podworker.handlers.relist import Relist
 from services.podworker.handlers.reports import Reports
 from services.podworker.handlers.streams import Streams
 from services.podworker.ports import (
+    CommandRunner,
     ContainerRuntime,
     ContainerSessions,
     EngineInfo,
@@ -51,7 +54,7 @@ from shared.runtime.event_ring import EventRing
 from shared.runtime.machine import look_at_machine
 from shared.runtime.restart_event import tell_restart
 from shared.runtime.service import Context, Service
-from shared.runtime.settings import Settings
+from shared.runtime.settings import Settings, configured_sources
 from shared.streams.server import StreamServer
 
 log = logging.getLogger("podbus.podworker")
@@ -63,7 +66,7 @@ GIVE_UP_SECONDS = 30.0
 """In a container: without an engine for this long the process ends, and its restart mounts the engine's new socket."""
 
 
-class Engine(ContainerRuntime, ImageService, LogReader, Protocol):
+class Engine(ContainerRuntime, ImageService, LogReader, CommandRunner, Protocol):
     """All that a runtime offers; `PODBUS_TEST_RUNTIME=module:factory` puts another one in, for the chaos test."""
 
 
@@ -75,9 +78,10 @@ class Outside:
     images: ImageService
     logs: LogReader
     sessions: ContainerSessions
+    commands: CommandRunner
 
     def close(self) -> None:
-        for part in (self.runtime, self.images, self.logs, self.sessions):
+        for part in (self.runtime, self.images, self.logs, self.sessions, self.commands):
             close = getattr(part, "close", None)
             if close is not None:
                 close()
@@ -96,7 +100,7 @@ async def build(context: Context) -> Service:
             f" {engine.cgroup_driver!r}: make them equal, or leave it out to take the engine's"
         )
     store = SqlitePodStore(settings.data)
-    desired = DesiredPods(_sources(settings), lambda uid: pods.desired_changed(uid))
+    desired = DesiredPods(configured_sources(settings), lambda uid: pods.desired_changed(uid))
     recorder = Recorder(store, clock, context.process)
     reports = Reports(bus, clock, lambda: ownership.index or 0)
     pods = Pods(desired, recorder, reports)
@@ -125,6 +129,7 @@ async def build(context: Context) -> Service:
         PodContext(
             desired=desired,
             executor=executor,
+            hooks=HookRunner(outside.commands, SocketNetwork()),
             recorder=recorder,
             reports=reports,
             limits=node_limits(settings, machine),
@@ -231,17 +236,14 @@ async def build(context: Context) -> Service:
     )
 
 
-def _sources(settings: Settings) -> list[str]:
-    return ["file"] if settings.manifests is not None else []
-
-
 def _open_outside(settings: Settings, instance: str) -> Outside:
     if hook := os.environ.get("PODBUS_TEST_RUNTIME"):
         module, _, factory = hook.partition(":")
         made = cast(Engine, getattr(importlib.import_module(module), factory)(settings, instance))
-        return Outside(made, made, made, cast(ContainerSessions, made))
+        return Outside(made, made, made, cast(ContainerSessions, made), made)
     # docker costs 10 MiB: only here, and only when it's used
     from services.podworker.adapters.cgroup_parent import PodCgroups
+    from services.podworker.adapters.docker_exec import DockerCommands
     from services.podworker.adapters.docker_images import DockerImages
     from services.podworker.adapters.docker_logs import DockerLogs
     from services.podworker.adapters.docker_runtime import DockerRuntime
@@ -255,6 +257,7 @@ def _open_outside(settings: Settings, instance: str) -> Outside:
         DockerImages(settings.paths.run, settings.docker_host),
         DockerLogs(settings.docker_host),
         DockerSessions(settings.docker_host),
+        DockerCommands(settings.docker_host),
     )
 
 

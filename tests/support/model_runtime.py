@@ -28,6 +28,7 @@ from services.podworker.core.hook_labels import handler_from_labels
 from services.podworker.core.model import RunState, RuntimeContainer, RuntimePod, RuntimeSandbox
 from services.podworker.ports import (
     EngineInfo,
+    ExecResult,
     ImageInfo,
     ImagePullFailed,
     PullProgress,
@@ -35,6 +36,7 @@ from services.podworker.ports import (
     RuntimeUnavailable,
 )
 from shared.kube import names
+from tests.support.model_commands import KILLED, ModelCommands
 
 ANNOTATION = "annotation.model/"
 
@@ -84,6 +86,9 @@ class ModelRuntime:
         self.local_images: dict[str, ImageInfo] = {}
         self.registry: dict[str, ImageInfo] = {}
         self.unavailable = False
+        self.commands = ModelCommands(
+            self._check, lambda key: key in self.containers and self.containers[key].is_running
+        )
         self.calls: list[tuple[str, str]] = []
         """Every change that was asked for: (verb, name or id)."""
         for reference in ("busybox:1.36", "podbus/pause:3.10"):
@@ -213,6 +218,7 @@ class ModelRuntime:
         self._refuse_foreign(container_id)
         container = self.containers.pop(container_id, None)
         if container is not None:
+            self.commands.end(KILLED, container_id)
             self.calls.append(("remove_container", container.config.name))
             self._changed(container.config.uid)
 
@@ -245,6 +251,12 @@ class ModelRuntime:
                 yield await queue.get()
         finally:
             self._watchers.remove(queue)
+
+    # -- CommandRunner
+
+    async def exec_sync(self, container_id: str, command: Sequence[str], seconds: float | None) -> ExecResult:
+        self._refuse_foreign(container_id)
+        return await self.commands.exec_sync(container_id, command, seconds)
 
     # -- ImageService
 
@@ -280,6 +292,9 @@ class ModelRuntime:
         assert object_id not in self.foreign, f"{self.foreign[object_id]} isn't ours"
 
     def _changed(self, uid: str) -> None:
+        for container in self.containers.values():
+            if container.config.uid == uid and not container.is_running:
+                self.commands.end(KILLED, container.id)
         for queue in self._watchers:
             queue.put_nowait(uid)
 

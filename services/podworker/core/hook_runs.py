@@ -1,4 +1,4 @@
-"""Puts hooks into a plan, with the address that an httpGet goes to."""
+"""Puts hooks into a plan, and says what an httpGet hook asks for."""
 
 from __future__ import annotations
 
@@ -7,22 +7,19 @@ from typing import Literal
 from msgspec.structs import replace
 
 from services.podworker.core.plan import Draft, HookRun
-from shared.kube.pod import Handler
+from services.podworker.core.probe_checks import http_headers, http_url
+from shared.kube.pod import Container, Handler, HTTPGetAction, HTTPHeader
+from shared.kube.version import KUBERNETES_VERSION
 
+USER_AGENT = "kube-lifecycle/" + ".".join(KUBERNETES_VERSION.removeprefix("v").split(".")[:2])
 _LOOPBACK = "127.0.0.1"
 
 
 def add_hook(
-    draft: Draft,
-    container_id: str,
-    name: str,
-    kind: Literal["postStart", "preStop"],
-    handler: Handler,
-    *,
-    until: float | None = None,
+    draft: Draft, container_id: str, name: str, kind: Literal["postStart", "preStop"], handler: Handler
 ) -> None:
     """The hook should be under way. A port given by name is a number already."""
-    run = HookRun(container_id=container_id, name=name, kind=kind, handler=_with_host(draft, handler), until=until)
+    run = HookRun(container_id=container_id, name=name, kind=kind, handler=_with_host(draft, handler))
     draft.hooks.append(run)
     draft.note(f"The {kind} hook of container {name} is under way")
 
@@ -41,3 +38,12 @@ def _pod_address(draft: Draft) -> str:
     if shown:
         return known[0] if known and known[0] in shown else shown[0]
     return known[0] if known else _LOOPBACK
+
+
+def http_request(run: HookRun, action: HTTPGetAction) -> tuple[str, tuple[tuple[str, str], ...]]:
+    """The URL and the headers. Raises ValueError: no such port."""
+    url = http_url(action, Container(name=run.name), action.host)
+    given = action.http_headers
+    if not any(header.name.lower() == "user-agent" for header in given):
+        given = [*given, HTTPHeader(name="User-Agent", value=USER_AGENT)]
+    return url, http_headers(given)

@@ -33,9 +33,10 @@ def exec_failed(run: HookRun, pod: str, error: str, output: bytes) -> str:
     )
 
 
-def exited_with(run: HookRun, code: int) -> str:
+def exited_with(run: HookRun, code: int | None) -> str:
+    """None: it was killed."""
     command = run.handler.exec.command if run.handler.exec is not None else []
-    return f"command '{' '.join(command)}' exited with {code}: "
+    return f"command '{' '.join(command)}' exited with {137 if code is None else code}: "
 
 
 def http_failed(run: HookRun, pod: str, error: str) -> str:

@@ -104,8 +104,6 @@ class HookRun(msgspec.Struct, frozen=True, kw_only=True):
     """The container's, in the spec."""
     kind: Literal["postStart", "preStop"]
     handler: Handler
-    until: float | None = None
-    """When it's given up (preStop: the end of the grace period). None = it may take as long as it likes."""
 
 
 Action = CreateSandbox | PullImage | StartContainer | Signal | Kill | RemoveContainer | StopSandbox | RemoveSandbox
@@ -139,10 +137,10 @@ class Draft:
     actions: list[Action] = field(default_factory=list)
     reasons: list[str] = field(default_factory=list)
     events: list[PodEvent] = field(default_factory=list)
-    held_by: str = ""
-    """The container whose postStart hook isn't over: no later one starts meanwhile."""
     hooks: list[HookRun] = field(default_factory=list)
     wake_at: float | None = None
+    held_by: str = ""
+    """The container whose postStart hook isn't over: no later one starts meanwhile."""
 
     def act(self, action: Action) -> None:
         self.actions.append(action)
@@ -155,10 +153,10 @@ class Draft:
         self.events.append(event)
 
     def wake(self, at: float) -> None:
+        self.wake_at = at if self.wake_at is None else min(self.wake_at, at)
+
     def hold(self, name: str) -> None:
         self.held_by = self.held_by or name
-
-        self.wake_at = at if self.wake_at is None else min(self.wake_at, at)
 
     def plan(self) -> Plan:
         return Plan(

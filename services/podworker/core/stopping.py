@@ -51,7 +51,7 @@ def stop_container(
 
 def _before_signal(draft: Draft, container: RuntimeContainer, stop: Stop, message: str, *, is_held: bool) -> None:
     if stop.pre_stop == "running" and container.pre_stop is not None:
-        add_hook(draft, container.id, container.name, "preStop", container.pre_stop, until=stop.deadline)
+        add_hook(draft, container.id, container.name, "preStop", container.pre_stop)
         draft.wake(stop.deadline)
     elif is_held and draft.now < stop.deadline:
         draft.note(f"Container {container.name} ends after those that it serves")

@@ -19,6 +19,7 @@ from services.podworker.core.admission import NodeLimits
 from services.podworker.core.demand import demand_of
 from services.podworker.core.events_text import PodEvent
 from services.podworker.core.generate import generate_status, remember_status
+from services.podworker.core.hooks import record_hook_end
 from services.podworker.core.model import PodMemory, RuntimePod
 from services.podworker.core.plan import Plan
 from services.podworker.core.resources import cgroup_parent
@@ -31,6 +32,7 @@ from services.podworker.core.state import (
 )
 from services.podworker.handlers.desired_pods import DesiredPods
 from services.podworker.handlers.execute import Execution, Executor
+from services.podworker.handlers.hooks import HookRunner, PodHooks
 from services.podworker.handlers.pod_record import PodRecord, Recorder
 from services.podworker.handlers.reports import Reports
 from services.podworker.ports import RuntimeRefused, RuntimeUnavailable, StoredPod, StoreUnavailable
@@ -56,6 +58,7 @@ class PodContext:
 
     desired: DesiredPods
     executor: Executor
+    hooks: HookRunner
     recorder: Recorder
     reports: Reports
     limits: NodeLimits
@@ -89,6 +92,10 @@ class PodTask:
     _readmit_at: float = 0.0
     _confirmed_at: float = float("-inf")
     """When a complete list showed the pod as it was last seen; seconds since boot."""
+
+    def __post_init__(self) -> None:
+        self._hooks = PodHooks(self.context.hooks, self.wake)
+        self._full_name = events_text.full_name(self.namespace, self.name, self.uid)
 
     @classmethod
     def of(cls, context: PodContext, uid: str, namespace: str, name: str, stored: StoredPod | None) -> PodTask:
@@ -138,6 +145,8 @@ class PodTask:
                     return
                 await self._rest(wait)
         finally:
+            await self._hooks.close()
+            self._take_ended_hooks()
             self._check_point()
 
     async def _rest(self, seconds: float) -> None:
@@ -197,6 +206,7 @@ class PodTask:
                 self.runtime = await self.context.executor.runtime.pod(self.uid)
             runtime = self.runtime
             self.context.recorder.follow_clock(self.record)
+            self._take_ended_hooks()
             memory = self._take_desired(runtime)
             if memory is None:
                 return None
@@ -212,6 +222,7 @@ class PodTask:
                 is_known = False  # before anything is done, it's looked at
                 continue
             self._keep(pod, plan.memory, shown, plan.events)
+            self._hooks.follow(plan.hooks, self._full_name)
             if sync_state(plan.memory, shown) == "finished" and plan.memory.termination is not None:
                 return await self._finish()
             if not plan.actions:
@@ -319,6 +330,13 @@ class PodTask:
             memory = remember_status(memory, status, now=now)
         self.context.recorder.save(self.record, memory, events)
         self._report(memory, runtime)
+
+    def _take_ended_hooks(self) -> None:
+        """What came of the hooks that have ended, put into the memory."""
+        for run, error in self._hooks.take_ended():
+            if self.record.memory is not None:
+                self.record.memory, events = record_hook_end(self.record.memory, run, error)
+                self._tell(list(events))
 
     def _tell(self, events: list[PodEvent]) -> None:
         self.record.untold.extend(self.context.recorder.events_of(self, events, self.record.container_lists))

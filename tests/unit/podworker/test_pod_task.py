@@ -11,11 +11,13 @@ from typing import Any, cast
 import msgspec
 
 from cli.db import db_upgrade
+from services.podworker.adapters.network_sockets import SocketNetwork
 from services.podworker.adapters.pod_store import SqlitePodStore
 from services.podworker.core.admission import NodeLimits
 from services.podworker.core.plan import SyncConfig
 from services.podworker.handlers.desired_pods import DesiredPods
 from services.podworker.handlers.execute import Executor
+from services.podworker.handlers.hooks import HookRunner
 from services.podworker.handlers.permits import Permits
 from services.podworker.handlers.pod_record import Recorder
 from services.podworker.handlers.pod_task import PodContext, PodTask
@@ -70,6 +72,7 @@ def a_task(engine: ModelRuntime, store: SqlitePodStore) -> PodTask:
     context = PodContext(
         desired=desired,
         executor=Executor(engine, engine, Permits(1), Permits(1), a_node(), SyncConfig(), clock),
+        hooks=HookRunner(engine, SocketNetwork()),
         recorder=Recorder(store, clock, "podworker-0"),
         reports=cast(Reports, NoReports()),
         limits=NodeLimits(pods=110, cpu_milli=2000, memory_bytes=1 << 30),
