@@ -1,4 +1,4 @@
-"""`podbus describe pod NAME`: the pod and its events."""
+"""`podbus describe pod NAME`: the pod, the last words of what crashed, and its events."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import time
 
 from cli.client import ClientError, client_of
 from cli.console import complain
+from cli.crash_logs import last_words
 from cli.describe_text import pod_text
 from cli.get import DEFAULT_NAMESPACE, NotFound, find_pod, list_pods
 
@@ -28,7 +29,7 @@ def describe(arguments: argparse.Namespace) -> int:
                 events = client.get("/podbus/events", query)["events"]
             except ClientError as error:
                 complain([f"events: {error}"])
-            texts.append(pod_text(pod, events, time.time()))
+            texts.append(pod_text(pod, events, time.time(), last_words(client, pod)))
     except (ClientError, NotFound) as error:
         complain([str(error)])
         return 1

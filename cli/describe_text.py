@@ -1,22 +1,30 @@
-"""A v1.Pod and its events -> the text of `kubectl describe pod` (kubectl 1.36: pkg/describe). Pure."""
+"""A v1.Pod and its events -> the text of `kubectl describe pod` (kubectl 1.36: pkg/describe), and two things more:
+why a container waits and for how long still, and the last log lines of one that crashed. Pure."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
+from urllib.parse import quote
 
 from cli.columns import align
-from cli.human import NONE, rfc1123, since
+from cli.human import NONE, epoch, human_duration, rfc1123, since
 
 Object = Mapping[str, Any]
 
 _MOST_ANNOTATION = 140
+_NEXT_TRY = re.compile(r"next try at (\S+Z)")
+"""As podworker ends the message of a back-off."""
 _HIDDEN_ANNOTATIONS = ("kubectl.kubernetes.io/last-applied-configuration",)
 
 
-def pod_text(pod: Object, events: Sequence[Object] | None, now: float) -> str:
-    """`events`: RecordedEvents of the API (shared.contracts.events), None = they could not be had."""
-    blocks = [list(_pod(pod, now))]
+def pod_text(
+    pod: Object, events: Sequence[Object] | None, now: float, last_words: Mapping[str, Sequence[str]] | None = None
+) -> str:
+    """`events`: RecordedEvents of the API (shared.contracts.events), None = they could not be had. `last_words`: log
+    lines by container."""
+    blocks = [list(_pod(pod, now, last_words or {}))]
     if events is None:
         blocks[0].append("Events:\t<unknown>")
     elif not events:
@@ -27,12 +35,16 @@ def pod_text(pod: Object, events: Sequence[Object] | None, now: float) -> str:
     return "".join("\n".join(align(block, minimum=0, padding=2)) + "\n" for block in blocks)
 
 
-def _pod(pod: Object, now: float) -> Iterator[str]:
+def _pod(pod: Object, now: float, last_words: Mapping[str, Sequence[str]]) -> Iterator[str]:
     meta, spec, status = pod["metadata"], pod.get("spec") or {}, pod.get("status") or {}
     yield from _head(meta, spec, status, now)
-    if spec.get("initContainers"):
-        yield from _containers("Init Containers", spec["initContainers"], status.get("initContainerStatuses"))
-    yield from _containers("Containers", spec.get("containers") or [], status.get("containerStatuses"))
+    for title, key, of_status in (
+        ("Init Containers", "initContainers", "initContainerStatuses"),
+        ("Containers", "containers", "containerStatuses"),
+        ("Ephemeral Containers", "ephemeralContainers", "ephemeralContainerStatuses"),
+    ):
+        if spec.get(key) or key == "containers":
+            yield from _containers(title, spec.get(key) or [], status.get(of_status), now, last_words)
     if spec.get("readinessGates"):
         found = {c.get("type"): c.get("status") for c in status.get("conditions") or []}
         yield from ("Readiness Gates:", "  Type\tStatus")
@@ -84,15 +96,22 @@ def _head(meta: Object, spec: Object, status: Object, now: float) -> Iterator[st
         yield f"  IP:\t{address.get('ip', '')}"
 
 
-def _containers(title: str, containers: Sequence[Object], statuses: Sequence[Object] | None) -> Iterator[str]:
+def _containers(
+    title: str,
+    containers: Sequence[Object],
+    statuses: Sequence[Object] | None,
+    now: float,
+    last_words: Mapping[str, Sequence[str]],
+) -> Iterator[str]:
     yield f"{title}:" + ("" if containers else f" {NONE}")
     by_name = {status["name"]: status for status in statuses or []}
     for container in containers:
         yield f"  {container['name']}:"
-        yield from _indent(4, _container(container, by_name.get(container["name"])))
+        words = last_words.get(container["name"]) or ()
+        yield from _indent(4, _container(container, by_name.get(container["name"]), now, words))
 
 
-def _container(container: Object, status: Object | None) -> Iterator[str]:
+def _container(container: Object, status: Object | None, now: float, last_words: Sequence[str]) -> Iterator[str]:
     ports = container.get("ports") or []
     if status is not None:
         yield f"Container ID:\t{status.get('containerID', '')}"
@@ -108,9 +127,11 @@ def _container(container: Object, status: Object | None) -> Iterator[str]:
             for word in container[key]:
                 yield from _indent(2, word.split("\n"))
     if status is not None:
-        yield from _state("State", status.get("state") or {})
+        yield from _state("State", status.get("state") or {}, now)
         if (status.get("lastState") or {}).get("terminated"):
-            yield from _state("Last State", status["lastState"])
+            yield from _state("Last State", status["lastState"], now)
+        if last_words:  # not in kubectl: there it's in another command
+            yield from _multiline("Last Log", last_words)
         yield f"Ready:\t{'True' if status.get('ready') else 'False'}"
         yield f"Restart Count:\t{status.get('restartCount', 0)}"
     resources = container.get("resources") or {}
@@ -140,7 +161,7 @@ def _port(port: Object, key: str) -> str:
     return f"{port.get(key, 0)}/{port.get('protocol') or 'TCP'}{name}"
 
 
-def _state(title: str, state: Object) -> Iterator[str]:
+def _state(title: str, state: Object, now: float) -> Iterator[str]:
     running, terminated, waiting = state.get("running"), state.get("terminated"), state.get("waiting") or {}
     if running is not None:
         yield f"{title}:\tRunning"
@@ -151,7 +172,7 @@ def _state(title: str, state: Object) -> Iterator[str]:
         if waiting.get("reason"):
             yield f"  Reason:\t{waiting['reason']}"
         if waiting.get("message"):  # not in kubectl: here a pull says how far it is
-            yield f"  Message:\t{_one_line(waiting['message'])}"
+            yield f"  Message:\t{_with_remaining(_one_line(waiting['message']), now)}"
         return
     yield f"{title}:\tTerminated"
     if terminated.get("reason"):
@@ -163,6 +184,16 @@ def _state(title: str, state: Object) -> Iterator[str]:
         yield f"  Signal:\t{terminated['signal']}"
     yield f"  Started:\t{rfc1123(terminated.get('startedAt'))}"
     yield f"  Finished:\t{rfc1123(terminated.get('finishedAt'))}"
+
+
+def _with_remaining(message: str, now: float) -> str:
+    """How long a back-off still lasts."""
+    found = _NEXT_TRY.search(message)
+    until = epoch(found.group(1)) if found else None
+    if found is None or until is None:
+        return message
+    left = f"in {human_duration(until - now)}" if until > now else "now"
+    return f"{message[: found.end()]} ({left}){message[found.end() :]}"
 
 
 def _environment(variables: Sequence[Object]) -> Iterator[str]:
@@ -196,7 +227,7 @@ def _probe(probe: Object) -> str:
     if act := probe.get("exec"):
         return f"exec [{' '.join(act.get('command') or [])}] {timing}"
     if act := probe.get("httpGet"):
-        scheme, path = str(act.get("scheme") or "HTTP").lower(), act.get("path") or "/"
+        scheme, path = str(act.get("scheme") or "HTTP").lower(), quote(act.get("path") or "/", safe="/$&+,:;=@~")
         return f"http-get {scheme}://{act.get('host', '')}:{act.get('port')}{path} {timing}"
     if act := probe.get("tcpSocket"):
         return f"tcp-socket {act.get('host', '')}:{act.get('port')} {timing}"

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import time
+from typing import Any
 
 import pytest
 
@@ -59,6 +61,7 @@ POD = {
         ],
     },
 }
+BARE: dict[str, Any] = {"containers": [{"name": "c", "image": "x"}]}
 EVENTS = [
     {
         "type": "Normal",
@@ -157,3 +160,80 @@ def test_a_waiting_container_tells_its_message() -> None:
     state = {"waiting": {"reason": "ContainerCreating", "message": 'Pulling image "x": 45 % (12/27 MiB)'}}
     pod = {**POD, "status": {"phase": "Pending", "containerStatuses": [{"name": "httpd", "state": state}]}}
     assert 'Message:      Pulling image "x": 45 % (12/27 MiB)' in pod_text(pod, [], NOW)
+
+
+CRASHED = {
+    "name": "httpd",
+    "restartCount": 3,
+    "state": {
+        "waiting": {
+            "reason": "CrashLoopBackOff",
+            "message": "back-off 40s restarting failed container=httpd pod=web; next try at 2025-12-01T00:00:07Z",
+        }
+    },
+    "lastState": {"terminated": {"exitCode": 3, "reason": "Error"}},
+}
+
+
+def test_a_back_off_tells_how_long_it_still_lasts() -> None:
+    pod = {**POD, "status": {"containerStatuses": [CRASHED]}}
+    assert "next try at 2025-12-01T00:00:07Z (in 7s)\n" in pod_text(pod, [], NOW)
+    assert "next try at 2025-12-01T00:00:07Z (now)\n" in pod_text(pod, [], NOW + 7)
+
+
+def test_the_last_log_lines_of_a_crashed_container_stand_with_its_last_state() -> None:
+    pod = {**POD, "status": {"containerStatuses": [CRASHED]}}
+    text = pod_text(pod, [], NOW, {"httpd": ["starting", "config: missing key PORT"]})
+    assert (
+        "    Last Log:       starting\n"
+        "                    config: missing key PORT\n"
+        "    Ready:          False\n"
+        "    Restart Count:  3\n"
+    ) in text
+
+
+def described(**spec: Any) -> list[str]:
+    """Lines, with one blank for each gap between columns."""
+    pod = {**POD, "spec": {**BARE, **spec.pop("spec", {})}, "status": spec.pop("status", {})}
+    return [re.sub(r"(?<=\S) +", " ", line).rstrip() for line in pod_text(pod, [], NOW).splitlines()]
+
+
+def test_init_and_ephemeral_containers_are_described_with_their_states() -> None:
+    ended = {"name": "i", "state": {"terminated": {"exitCode": 0, "reason": "Completed"}}, "ready": True}
+    lines = described(
+        spec={"initContainers": [{"name": "i"}], "ephemeralContainers": [{"name": "debug"}]},
+        status={
+            "initContainerStatuses": [ended],
+            "ephemeralContainerStatuses": [{"name": "debug", "state": {"running": {}}}],
+        },
+    )
+    init, regular, ephemeral = (lines.index(f"{title}Containers:") for title in ("Init ", "", "Ephemeral "))
+    assert init < regular < ephemeral
+    assert "      Reason: Completed" in lines[init:regular]
+    assert "    State: Running" in lines[ephemeral:]
+
+
+@pytest.mark.parametrize(
+    ("probe", "expected"),
+    [
+        (
+            {"exec": {"command": ["sh", "-c", "x y"]}, "periodSeconds": 2, "failureThreshold": 7},
+            "exec [sh -c x y] delay=0s timeout=1s period=2s #success=1 #failure=7",
+        ),
+        (
+            {"httpGet": {"path": "/a?b c", "port": "web", "scheme": "HTTPS"}, "timeoutSeconds": 5},
+            "http-get https://:web/a%3Fb%20c delay=0s timeout=5s period=10s #success=1 #failure=3",
+        ),
+        (
+            {"tcpSocket": {"port": 9, "host": "h"}, "successThreshold": 2},
+            "tcp-socket h:9 delay=0s timeout=1s period=10s #success=2 #failure=3",
+        ),
+        (
+            {"grpc": {"port": 5, "service": "s"}, "initialDelaySeconds": 4},
+            "grpc <pod>:5 s delay=4s timeout=1s period=10s #success=1 #failure=3",
+        ),
+    ],
+)
+def test_probes_are_printed_as_kubectl_does(probe: dict[str, Any], expected: str) -> None:
+    container = {"name": "c", "image": "x", "livenessProbe": probe}
+    assert f"    Liveness: {expected}" in described(spec={"containers": [container]})
