@@ -57,11 +57,14 @@ def restart_all(draft: Draft, pod: Pod) -> bool:
     return True
 
 
-def _turn(pod: Pod, memory: PodMemory, container: RuntimeContainer) -> tuple[int, int]:
-    """Regular containers go first, then init containers, last those that asked for it; of each the oldest first."""
-    is_init = any(container.name == c.name for c in pod.spec.init_containers)
-    group = 2 if container.name in memory.restart_all else int(is_init)
-    return group, container.attempt
+def _turn(pod: Pod, memory: PodMemory, container: RuntimeContainer) -> tuple[int, int, int]:
+    """Regular containers go first, then init containers, last those that asked for it: each in the order of the spec,
+    and its oldest instance first."""
+    regular = [c.name for c in pod.spec.containers]
+    init = [c.name for c in pod.spec.init_containers]
+    group = 2 if container.name in memory.restart_all else int(container.name in init)
+    place = [*init, *regular].index(container.name) if container.name in (*init, *regular) else 0
+    return group, place, container.attempt
 
 
 def _remembering(memory: PodMemory, victims: list[RuntimeContainer]) -> PodMemory:
