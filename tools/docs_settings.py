@@ -101,6 +101,8 @@ def _form(field: str) -> str:
         return "path"
     if field.endswith("address"):
         return "IP address"
+    if field == "allowed_unsafe_sysctls":
+        return "list of names"
     return {int: "whole number", dict: "map", tuple: "list of IP addresses"}.get(type(value), "text")
 
 

@@ -25,9 +25,10 @@ from services.podworker.handlers.hooks import HookRunner
 from services.podworker.handlers.node_duties import NodeDuties
 from services.podworker.handlers.ownership import Ownership
 from services.podworker.handlers.permits import Permits, share_of
+from services.podworker.handlers.pod_context import PodContext
 from services.podworker.handlers.pod_record import Recorder
-from services.podworker.handlers.pod_task import PodContext
 from services.podworker.handlers.pods import Pods
+from services.podworker.handlers.probes import Prober
 from services.podworker.handlers.queries import Queries
 from services.podworker.handlers.relist import Relist
 from services.podworker.handlers.reports import Reports
@@ -125,17 +126,19 @@ async def build(context: Context) -> Service:
         SyncConfig(crash_max=settings.config.max_restart_period_seconds),
         clock,
     )
+    network, rng = SocketNetwork(), Random()  # noqa: S311 - jitter
     pods.use(
         PodContext(
             desired=desired,
             executor=executor,
-            hooks=HookRunner(outside.commands, SocketNetwork()),
+            hooks=HookRunner(outside.commands, network),
+            prober=Prober(outside.commands, network, clock, machine.address, rng),
             recorder=recorder,
             reports=reports,
             limits=node_limits(settings, machine),
             node_ip=machine.address,
             sync_seconds=settings.config.sync_seconds,
-            rng=Random(),  # noqa: S311 - jitter
+            rng=rng,
             may_start=pods.may_start,
             ended=pods.ended,
             handled=_journal(),

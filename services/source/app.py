@@ -6,13 +6,17 @@ import uuid
 
 from services.source.adapters.manifest_directory import ManifestDirectory
 from services.source.adapters.source_store import SqliteSourceStore
-from services.source.handlers.file_source import SOURCE, FileSource
+from services.source.handlers.feed import FeedContext
+from services.source.handlers.file_source import FileSource
+from services.source.handlers.neighbours import Neighbours
 from services.source.handlers.publish import Publisher
-from services.source.handlers.queries import Queries
+from services.source.handlers.queries import Queries, Source
+from services.source.handlers.url_source import UrlSource
 from shared.contracts.registry import RELOAD, SOURCES
 from shared.runtime.event_ring import EventRing
 from shared.runtime.restart_event import tell_restart
 from shared.runtime.service import Context, Service
+from shared.runtime.settings import Settings, configured_sources
 from shared.runtime.tasks import Forever
 
 
@@ -22,27 +26,23 @@ async def build(context: Context) -> Service:
     store = SqliteSourceStore(settings.data)
     events = EventRing(bus, clock, context.process)
     tell_restart(context, events.tell)
-    publisher = Publisher(bus)
-    files: list[FileSource] = []
-    if settings.manifests is not None:
-        files.append(
-            FileSource(
-                ManifestDirectory(settings.manifests),
-                store,
-                publisher,
-                events,
-                clock,
-                node=settings.node_name,
-                epoch=uuid.uuid4().hex[:12],
-                period=settings.config.file_check_seconds,
-                strict=settings.strict,
-            )
-        )
-    queries = Queries(files, publisher)
+    publisher = Publisher(bus, configured_sources(settings))
+    sharing = FeedContext(
+        store=store,
+        publisher=publisher,
+        events=events,
+        clock=clock,
+        neighbours=Neighbours(),
+        node=settings.node_name,
+        epoch=uuid.uuid4().hex[:12],
+        strict=settings.strict,
+    )
+    sources = _sources(settings, sharing)
+    queries = Queries(sources, publisher)
 
     async def recover() -> None:
-        for source in files:
-            source.recover()
+        for source in sources:
+            source.feed.recover()
 
     async def subscribe() -> None:
         await bus.ensure_buckets()
@@ -50,13 +50,26 @@ async def build(context: Context) -> Service:
         await bus.serve(RELOAD, queries.reload)
 
     async def ready() -> None:
-        if files:
-            await publisher.published(SOURCE)
+        for source in sources:
+            await source.feed.published()
 
     async def stop() -> None:
         store.close()
 
     tasks: dict[str, Forever] = {"publish": publisher.run, "forget": publisher.forget, "events": events.run}
-    for source in files:
-        tasks["files"] = source.run
+    tasks |= {source.name: source.run for source in sources}
     return Service(recover=recover, subscribe=subscribe, ready=ready, stop=stop, tasks=tasks)
+
+
+def _sources(settings: Settings, sharing: FeedContext) -> list[Source]:
+    config = settings.config
+    sources: list[Source] = []
+    if settings.manifests is not None:
+        directory = ManifestDirectory(settings.manifests)
+        sources.append(FileSource(directory, sharing, period=config.file_check_seconds))
+    if config.static_pod_url:
+        from services.source.adapters.manifest_url import ManifestUrl  # http and ssl, only when there is a URL
+
+        page = ManifestUrl(config.static_pod_url, config.static_pod_url_header)
+        sources.append(UrlSource(page, sharing, period=config.http_check_seconds))
+    return sources

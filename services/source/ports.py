@@ -33,6 +33,21 @@ class SourceStore(Protocol):
         ...
 
 
+class UrlUnavailable(Exception):
+    """The URL didn't answer with 200 and a body of a bearable size: str(error) says what happened."""
+
+
+class ManifestPage(Protocol):
+    """A URL with manifests."""
+
+    origin: str
+    """As it may be shown: without credentials."""
+
+    async def fetch(self) -> bytes:
+        """The body of a 200. Raises UrlUnavailable, after a bounded time."""
+        ...
+
+
 class Manifests(Protocol):
     """A place with manifest files."""
 

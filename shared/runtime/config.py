@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -33,6 +34,12 @@ class KubeletConfig:
     """staticPodPath: directory or file of manifests, unless PODBUS_MANIFESTS or --manifests says another."""
     file_check_seconds: float = 20.0
     """fileCheckFrequency: the manifest directory is listed this often besides inotify; 10ms to 24h."""
+    static_pod_url: str = ""
+    """staticPodURL: http or https URL of manifests, asked besides the manifest directory; "" = none."""
+    static_pod_url_header: dict[str, tuple[str, ...]] = field(default_factory=dict, repr=False)
+    """staticPodURLHeader: headers sent to staticPodURL, each with a list of values; never shown."""
+    http_check_seconds: float = 20.0
+    """httpCheckFrequency: staticPodURL is asked this often; 10ms to 24h."""
     sync_seconds: float = 60.0
     """syncFrequency: a pod that nothing happens to is looked at this often, times 1.0 to 1.5; 10ms to 24h."""
     tls_cert_file: str = ""
@@ -78,6 +85,9 @@ class KubeletConfig:
     """clusterDNS: name servers of pods with dnsPolicy ClusterFirst; none = they get the host's."""
     cluster_domain: str = ""
     """clusterDomain: search domain of those pods."""
+    allowed_unsafe_sysctls: tuple[str, ...] = ()
+    """allowedUnsafeSysctls: names, or beginnings with a `*` after them, of sysctls that a pod may set besides the safe
+    ones."""
     resolv_conf: str = "/etc/resolv.conf"
     """resolvConf: the file that pods with dnsPolicy Default get their name servers from."""
 
@@ -96,6 +106,9 @@ def config_document(config: KubeletConfig) -> dict[str, Any]:
         "healthzPort": config.healthz_port,
         "staticPodPath": config.static_pod_path,
         "fileCheckFrequency": format_seconds(config.file_check_seconds),
+        "staticPodURL": without_credentials(config.static_pod_url),
+        "staticPodURLHeader": {name: ["<masked>"] for name in config.static_pod_url_header},
+        "httpCheckFrequency": format_seconds(config.http_check_seconds),
         "syncFrequency": format_seconds(config.sync_seconds),
         "tlsCertFile": config.tls_cert_file,
         "tlsPrivateKeyFile": config.tls_private_key_file,
@@ -118,6 +131,12 @@ def config_document(config: KubeletConfig) -> dict[str, Any]:
         "containerLogMaxFiles": config.log_max_files,
         "clusterDNS": list(config.cluster_dns),
         "clusterDomain": config.cluster_domain,
+        "allowedUnsafeSysctls": list(config.allowed_unsafe_sysctls),
         "resolvConf": config.resolv_conf,
         "failSwapOn": False,
     }
+
+
+def without_credentials(url: str) -> str:
+    """The URL as it may be shown: without `user:password@`."""
+    return re.sub(r"^([a-z]+://)[^/?#]*@", r"\1", url)

@@ -3,18 +3,34 @@
 from __future__ import annotations
 
 import difflib
-import ipaddress
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-from shared.kube.duration import DurationError, parse_seconds
-from shared.kube.quantity import Quantity, QuantityError
 from shared.runtime.config import API_VERSION, KIND, UNBOUNDED_PULLS, KubeletConfig
 from shared.runtime.config_names import AS_IT_IS, WITHOUT_EFFECT
+from shared.runtime.config_values import (
+    Reader,
+    Wrong,
+    check_amount,
+    check_threshold,
+    duration,
+    mapping,
+    read_address,
+    read_addresses,
+    read_bytes,
+    read_driver,
+    read_file,
+    read_headers,
+    read_sysctls,
+    read_text,
+    read_url,
+    whole,
+    word,
+)
 
 Path_ = tuple[str, ...]
 
@@ -29,25 +45,6 @@ EVICTION_SIGNALS = (
     "pid.available",
 )
 _RESERVABLE = ("cpu", "memory", "ephemeral-storage", "pid")
-_WORDS = {
-    bool: "a boolean",
-    int: "a whole number",
-    float: "a number",
-    str: "a string",
-    list: "a list",
-    dict: "an object",
-}
-
-
-class _Wrong(Exception):
-    """Why a value is refused: one text or several."""
-
-    def __init__(self, *texts: str) -> None:
-        super().__init__("; ".join(texts))
-        self.texts = texts
-
-
-Reader = Callable[[Any], Any]
 
 
 def load_config(path: Path) -> tuple[KubeletConfig, list[str], list[str]]:
@@ -57,7 +54,7 @@ def load_config(path: Path) -> tuple[KubeletConfig, list[str], list[str]]:
         document, lines = _parse(path.read_bytes())
     except OSError as error:
         return KubeletConfig(), [f"{path}: {error.strerror}"], []
-    except _Wrong as error:
+    except Wrong as error:
         return KubeletConfig(), [f"{path}:{error}"], []
     except (ValueError, yaml.YAMLError) as error:
         return KubeletConfig(), [f"{path}: {_one_line(error)}"], []
@@ -75,7 +72,7 @@ class _Reading:
 
     def read(self, document: Any) -> KubeletConfig:
         if not isinstance(document, dict):
-            self.errors.append(f"{self._path}: expected an object with apiVersion and kind, got {_word(document)}")
+            self.errors.append(f"{self._path}: expected an object with apiVersion and kind, got {word(document)}")
             return KubeletConfig()
         for key, wanted in (("apiVersion", API_VERSION), ("kind", KIND)):
             if document.get(key) != wanted:
@@ -89,7 +86,7 @@ class _Reading:
                 continue
             try:
                 result = read(value)
-            except _Wrong as error:
+            except Wrong as error:
                 for text in error.texts:
                     self._error(place, text)
             else:
@@ -103,14 +100,14 @@ class _Reading:
     def _combine(self, document: Mapping[str, Any], found: dict[str, Any]) -> None:
         serial = document.get("serializeImagePulls")
         if serial is not None and not isinstance(serial, bool):
-            self._error(("serializeImagePulls",), f"must be true or false, got {_word(serial)}")
+            self._error(("serializeImagePulls",), f"must be true or false, got {word(serial)}")
         elif serial is True and found.get("max_parallel_pulls", 1) > 1:
             self._error(("maxParallelImagePulls",), "cannot be larger than 1 unless serializeImagePulls is false")
         elif serial is False:
             found.setdefault("max_parallel_pulls", UNBOUNDED_PULLS)
         merge = document.get("mergeDefaultEvictionSettings")
         if merge is not None and not isinstance(merge, bool):
-            self._error(("mergeDefaultEvictionSettings",), f"must be true or false, got {_word(merge)}")
+            self._error(("mergeDefaultEvictionSettings",), f"must be true or false, got {word(merge)}")
         elif merge is True and "eviction_hard" in found:
             found["eviction_hard"] = {**KubeletConfig().eviction_hard, **found["eviction_hard"]}
 
@@ -127,7 +124,7 @@ class _Reading:
                 if isinstance(inner, dict):
                     self._walk(inner, here)
                 elif inner is not None and here not in (("apiVersion",), ("kind",)):
-                    self._error(here, f"must be an object, got {_word(inner)}")
+                    self._error(here, f"must be an object, got {word(inner)}")
             elif _is_known_without_effect(here):
                 if inner is not None and inner not in AS_IT_IS.get(".".join(here), ()):
                     self._warn(here, "has no effect in this version of podbus")
@@ -152,157 +149,40 @@ class _Reading:
         return f"{self._path}{f':{line}' if line else ''}: {'.'.join(place)}: {text}"
 
 
-# -- values -----------------------------------------------------------------------------------------------------
-
-
-def _text(value: Any) -> str:
-    if not isinstance(value, str):
-        raise _Wrong(f"must be a string, got {_word(value)}")
-    return value
-
-
-def _file(value: Any) -> str:
-    text = _text(value)
-    if not text.startswith("/"):
-        raise _Wrong(f'must be an absolute path, got "{text}"')
-    return text
-
-
-def _address(value: Any) -> str:
-    text = _text(value)
-    try:
-        ipaddress.ip_address(text)
-    except ValueError:
-        raise _Wrong(f'must be an IP address, got "{text}"') from None
-    return text
-
-
-def _addresses(value: Any) -> tuple[str, ...]:
-    if not isinstance(value, list):
-        raise _Wrong(f"must be a list, got {_word(value)}")
-    return tuple(_address(item) for item in value)
-
-
-def _whole(low: int, high: int, *, zero_is_default: bool = False) -> Reader:
-    def read(value: Any) -> int | None:
-        if isinstance(value, bool) or not isinstance(value, int):
-            raise _Wrong(f"must be a whole number, got {_word(value)}")
-        if value == 0 and zero_is_default:
-            return None
-        if not low <= value <= high:
-            raise _Wrong(f"must be from {low} to {high}, got {value}")
-        return value
-
-    return read
-
-
-def _duration(low: float, high: float, words: str) -> Reader:
-    def read(value: Any) -> float | None:
-        """Kubernetes: a duration of zero means the default."""
-        text = _text(value)
-        try:
-            seconds = parse_seconds(text)
-        except DurationError as error:
-            raise _Wrong(f'must be a duration such as "20s": {error}') from error
-        if seconds == 0:
-            return None
-        if not low <= seconds <= high:
-            raise _Wrong(f"must be {words}, got {text}")
-        return seconds
-
-    return read
-
-
-def _bytes(value: Any) -> int:
-    amount = _quantity(value)
-    if amount.value() <= 0:
-        raise _Wrong("must be greater than 0")
-    return amount.value()
-
-
-def _quantity(value: Any) -> Quantity:
-    text = _text(value)
-    try:
-        return Quantity.parse(text)
-    except QuantityError as error:
-        raise _Wrong(f'"{text}": {error}') from error
-
-
-def _amount(value: Any) -> None:
-    if _quantity(value).nano < 0:
-        raise _Wrong("must not be negative")
-
-
-def _map(names: tuple[str, ...], check: Callable[[Any], None]) -> Reader:
-    def read(value: Any) -> dict[str, str]:
-        if not isinstance(value, dict):
-            raise _Wrong(f"must be an object, got {_word(value)}")
-        wrong = []
-        for name, inner in value.items():
-            if name not in names:
-                wrong.append(f'"{name}" is not one of {", ".join(names)}')
-                continue
-            try:
-                check(inner)
-            except _Wrong as error:
-                wrong.append(f"{name}: {error}")
-        if wrong:
-            raise _Wrong(*wrong)
-        return dict(value)
-
-    return read
-
-
-def _threshold(value: Any) -> None:
-    """kubelet: a quantity, or a percentage from 0 to 100."""
-    text = _text(value)
-    if not text.endswith("%"):
-        _amount(text)
-        return
-    try:
-        percent = float(text[:-1])
-    except ValueError:
-        raise _Wrong(f'"{text}" is not a percentage') from None
-    if not 0 <= percent <= 100:
-        raise _Wrong(f"must be from 0% to 100%, got {text}")
-
-
-def _driver(value: Any) -> str:
-    if value not in ("cgroupfs", "systemd"):
-        raise _Wrong(f'must be "cgroupfs" or "systemd", got {json.dumps(value, default=str)}')
-    return str(value)
-
-
-_PERIOD = _duration(0.01, 86400, "from 10ms to 24h")
+_PERIOD = duration(0.01, 86400, "from 10ms to 24h")
 _FIELDS: dict[Path_, tuple[str, Reader]] = {
-    ("address",): ("address", _address),
-    ("port",): ("port", _whole(1, 65535, zero_is_default=True)),
-    ("healthzBindAddress",): ("healthz_bind_address", _address),
-    ("healthzPort",): ("healthz_port", _whole(0, 65535)),
-    ("staticPodPath",): ("static_pod_path", _file),
+    ("address",): ("address", read_address),
+    ("port",): ("port", whole(1, 65535, zero_is_default=True)),
+    ("healthzBindAddress",): ("healthz_bind_address", read_address),
+    ("healthzPort",): ("healthz_port", whole(0, 65535)),
+    ("staticPodPath",): ("static_pod_path", read_file),
     ("fileCheckFrequency",): ("file_check_seconds", _PERIOD),
+    ("staticPodURL",): ("static_pod_url", read_url),
+    ("staticPodURLHeader",): ("static_pod_url_header", read_headers),
+    ("httpCheckFrequency",): ("http_check_seconds", _PERIOD),
     ("syncFrequency",): ("sync_seconds", _PERIOD),
-    ("tlsCertFile",): ("tls_cert_file", _file),
-    ("tlsPrivateKeyFile",): ("tls_private_key_file", _file),
-    ("authentication", "x509", "clientCAFile"): ("client_ca_file", _file),
-    ("maxPods",): ("max_pods", _whole(1, 1 << 20, zero_is_default=True)),
-    ("podsPerCore",): ("pods_per_core", _whole(0, 1 << 20)),
-    ("cgroupDriver",): ("cgroup_driver", _driver),
-    ("cgroupRoot",): ("cgroup_root", _file),
-    ("systemReserved",): ("system_reserved", _map(_RESERVABLE, _amount)),
-    ("kubeReserved",): ("kube_reserved", _map(_RESERVABLE, _amount)),
-    ("evictionHard",): ("eviction_hard", _map(EVICTION_SIGNALS, _threshold)),
+    ("tlsCertFile",): ("tls_cert_file", read_file),
+    ("tlsPrivateKeyFile",): ("tls_private_key_file", read_file),
+    ("authentication", "x509", "clientCAFile"): ("client_ca_file", read_file),
+    ("maxPods",): ("max_pods", whole(1, 1 << 20, zero_is_default=True)),
+    ("podsPerCore",): ("pods_per_core", whole(0, 1 << 20)),
+    ("cgroupDriver",): ("cgroup_driver", read_driver),
+    ("cgroupRoot",): ("cgroup_root", read_file),
+    ("systemReserved",): ("system_reserved", mapping(_RESERVABLE, check_amount)),
+    ("kubeReserved",): ("kube_reserved", mapping(_RESERVABLE, check_amount)),
+    ("evictionHard",): ("eviction_hard", mapping(EVICTION_SIGNALS, check_threshold)),
     ("nodeStatusUpdateFrequency",): ("node_status_seconds", _PERIOD),
     ("crashLoopBackOff", "maxContainerRestartPeriod"): (
         "max_restart_period_seconds",
-        _duration(1, 300, "from 1s to 300s"),
+        duration(1, 300, "from 1s to 300s"),
     ),
-    ("maxParallelImagePulls",): ("max_parallel_pulls", _whole(1, 1000)),
-    ("containerLogMaxSize",): ("log_max_bytes", _bytes),
-    ("containerLogMaxFiles",): ("log_max_files", _whole(2, 10000)),
-    ("clusterDNS",): ("cluster_dns", _addresses),
-    ("clusterDomain",): ("cluster_domain", _text),
-    ("resolvConf",): ("resolv_conf", _file),
+    ("maxParallelImagePulls",): ("max_parallel_pulls", whole(1, 1000)),
+    ("containerLogMaxSize",): ("log_max_bytes", read_bytes),
+    ("containerLogMaxFiles",): ("log_max_files", whole(2, 10000)),
+    ("clusterDNS",): ("cluster_dns", read_addresses),
+    ("clusterDomain",): ("cluster_domain", read_text),
+    ("allowedUnsafeSysctls",): ("allowed_unsafe_sysctls", read_sysctls),
+    ("resolvConf",): ("resolv_conf", read_file),
 }
 _ALL_PATHS = frozenset({*_FIELDS, ("serializeImagePulls",), ("mergeDefaultEvictionSettings",)})
 
@@ -317,7 +197,7 @@ def _is_known_without_effect(place: Path_) -> bool:
 
 
 def _parse(data: bytes) -> tuple[Any, dict[Path_, int]]:
-    """The value, and the line of each key. Raises ValueError, yaml.YAMLError, or _Wrong with the line."""
+    """The value, and the line of each key. Raises ValueError, yaml.YAMLError, or Wrong with the line."""
     text = data.decode()
     lines: dict[Path_, int] = {}
     if text.lstrip().startswith("{"):
@@ -343,7 +223,7 @@ def _note_lines(node: yaml.Node, place: Path_, lines: dict[Path_, int]) -> None:
         here = (*place, str(key.value))
         line = key.start_mark.line + 1
         if here in lines:
-            raise _Wrong(f"{line}: {'.'.join(here)}: the key is there twice, first in line {lines[here]}")
+            raise Wrong(f"{line}: {'.'.join(here)}: the key is there twice, first in line {lines[here]}")
         lines[here] = line
         _note_lines(value, here, lines)
 
@@ -354,10 +234,6 @@ def _at(document: Any, place: Path_) -> Any:
             return None
         document = document.get(key)
     return document
-
-
-def _word(value: Any) -> str:
-    return "null" if value is None else _WORDS.get(type(value), f"a {type(value).__name__}")
 
 
 def _same_letters(key: str, names: set[str] | frozenset[str]) -> list[str]:

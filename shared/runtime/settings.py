@@ -106,6 +106,12 @@ def load_settings(environment: Mapping[str, str] | None = None) -> Settings:
     return settings
 
 
+def configured_sources(settings: Settings) -> list[str]:
+    """Where desired pods come from on this node; each has a marker on the bus."""
+    sources = ["file"] if settings.manifests is not None else []
+    return [*sources, "http"] if settings.config.static_pod_url else sources
+
+
 def _node_name(data: Path, asked: str, problems: list[str]) -> str:
     """The name fixed at first start wins; another one that is asked for later is refused, not ignored."""
     asked = asked.strip().lower()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from dataclasses import dataclass
+from ipaddress import ip_address
 from pathlib import Path
 
 from cryptography import x509
@@ -41,18 +42,27 @@ class TestCa:
         """CN and O as Kubernetes reads them. A negative `days` makes one that is over."""
         return self._leaf(user, groups, ExtendedKeyUsageOID.CLIENT_AUTH, days)
 
-    def server(self, user: str, *groups: str) -> Pair:
-        return self._leaf(user, groups, ExtendedKeyUsageOID.SERVER_AUTH, 1)
+    def server(self, user: str, *groups: str, addresses: tuple[str, ...] = ()) -> Pair:
+        """`addresses` are IP addresses that it's valid for."""
+        return self._leaf(user, groups, ExtendedKeyUsageOID.SERVER_AUTH, 1, addresses)
 
-    def _leaf(self, user: str, groups: tuple[str, ...], purpose: x509.ObjectIdentifier, days: int) -> Pair:
+    def _leaf(
+        self,
+        user: str,
+        groups: tuple[str, ...],
+        purpose: x509.ObjectIdentifier,
+        days: int,
+        addresses: tuple[str, ...] = (),
+    ) -> Pair:
         key = ec.generate_private_key(ec.SECP256R1())
         parts = [x509.NameAttribute(NameOID.ORGANIZATION_NAME, group) for group in groups]
         subject = x509.Name([*parts, x509.NameAttribute(NameOID.COMMON_NAME, user)])
-        certificate = (
-            _builder(subject, self._name, key, days)
-            .add_extension(x509.ExtendedKeyUsage([purpose]), critical=False)
-            .sign(self._key, hashes.SHA256())
-        )
+        builder = _builder(subject, self._name, key, days)
+        builder = builder.add_extension(x509.ExtendedKeyUsage([purpose]), critical=False)
+        if addresses:
+            names = [x509.IPAddress(ip_address(address)) for address in addresses]
+            builder = builder.add_extension(x509.SubjectAlternativeName(names), critical=False)
+        certificate = builder.sign(self._key, hashes.SHA256())
         return _save(self._directory / f"{user}-{certificate.serial_number:x}", certificate, key)
 
 

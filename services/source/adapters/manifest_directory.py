@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import stat
+import time
 from pathlib import Path
 
 from inotify_simple import INotify, flags  # type: ignore[import-untyped]
@@ -27,6 +28,10 @@ _MASK = (
 )
 _SETTLE_SECONDS = 0.01
 """An editor's or cp's burst of events is one change."""
+
+
+FRESH_SECONDS = 1.0
+"""A file that was written to within this time may be half written; one from the future is taken as it is."""
 
 
 class ManifestDirectory:
@@ -60,6 +65,8 @@ class ManifestDirectory:
         files: dict[str, bytes] = {}
         unreadable: dict[str, str] = {}
         skipped: list[SkippedFile] = []
+        fresh: set[str] = set()
+        now = time.time()
         for path in paths:
             try:
                 kind = _kind(path)
@@ -69,13 +76,17 @@ class ManifestDirectory:
                     unreadable[str(path)] = f"larger than {MAX_FILE_BYTES >> 20} MiB"
                 else:
                     files[str(path)] = path.read_bytes()
+                    if abs(now - path.stat().st_mtime) < FRESH_SECONDS:
+                        fresh.add(str(path))
             except FileNotFoundError:
                 if path.is_symlink():
                     unreadable[str(path)] = "the symbolic link points nowhere"
                 continue  # gone between the listing and now
             except OSError as error:
                 unreadable[str(path)] = error.strerror or str(error)
-        return Listing(origin=self.origin, files=files, unreadable=unreadable, skipped=tuple(skipped))
+        return Listing(
+            origin=self.origin, files=files, unreadable=unreadable, fresh=frozenset(fresh), skipped=tuple(skipped)
+        )
 
     async def changed(self) -> None:
         """Without inotify it's the caller's period that finds changes."""

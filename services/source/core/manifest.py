@@ -72,10 +72,11 @@ class FileManifests:
     unread: int
 
 
-def read_manifests(path: str, data: bytes, *, strict: bool = False) -> FileManifests:
-    """All objects of a file; `strict` makes unknown fields errors (PODBUS_STRICT). Never raises."""
+def read_manifests(path: str, data: bytes, *, strict: bool = False, whole_lists: bool = False) -> FileManifests:
+    """All objects of a file; `strict` makes unknown fields errors (PODBUS_STRICT); with `whole_lists` one faulty item
+    turns its PodList down (the kubelet's rule for a URL). Never raises."""
     parsed = parse_documents(path, data)
-    reader = _Reader(path, strict=strict)
+    reader = _Reader(path, strict=strict, whole_lists=whole_lists)
     reader.problems += parsed.problems
     reader.unread = parsed.unread
     for document in parsed.documents:
@@ -96,9 +97,10 @@ def _more(count: int) -> str:
 
 
 class _Reader:
-    def __init__(self, path: str, *, strict: bool) -> None:
+    def __init__(self, path: str, *, strict: bool, whole_lists: bool) -> None:
         self._path = path
         self._strict = strict
+        self._whole_lists = whole_lists
         self.manifests: list[Manifest] = []
         self.problems: list[Problem] = []
         self.broken: set[ObjectKey] = set()
@@ -132,6 +134,14 @@ class _Reader:
         if len(items) > MAX_DOCUMENTS:
             self._refuse(document, FieldError("items", f"more than {MAX_DOCUMENTS} items in one list", "items"))
             return
+        before, sound = len(self.manifests), (len(self.broken), self.unread)
+        self._items(document, items)
+        if self._whole_lists and (len(self.broken), self.unread) != sound:
+            self.broken.update(manifest.key for manifest in self.manifests[before:])
+            del self.manifests[before:]
+            self._refuse(document, FieldError("items", "not all items are valid: none is taken", "items"))
+
+    def _items(self, document: Document, items: list[Any]) -> None:
         for index, item in enumerate(items):
             place = f"items[{index}]"
             if not isinstance(item, dict):

@@ -7,11 +7,11 @@ gone keeps its set, and of two files that claim the same pod the one that runs k
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from services.source.core.field_errors import quote
+from services.source.core.accept import accept
 from services.source.core.files import SkippedFile
 from services.source.core.manifest import Manifest, ObjectKey, describe, read_manifests
 from services.source.core.problems import Problem, Severity
@@ -28,13 +28,14 @@ _READER = "1"
 @dataclass(frozen=True, slots=True)
 class Listing:
     """One complete look at the source. `files`: path -> bytes of every manifest file; `unreadable`: path ->
-    why a file that is there couldn't be read; `missing`: the directory isn't there or couldn't be listed,
-    `error` says why.
+    why a file that is there couldn't be read; `fresh`: files that were written to a moment ago, so somebody may be at
+    it still; `missing`: the directory isn't there or couldn't be listed, or the URL gave no answer; `error` says why.
     """
 
     origin: str = ""
     files: Mapping[str, bytes] = field(default_factory=dict, repr=False)
     unreadable: Mapping[str, str] = field(default_factory=dict)
+    fresh: frozenset[str] = frozenset()
     skipped: tuple[SkippedFile, ...] = ()
     missing: bool = False
     error: str = ""
@@ -42,13 +43,22 @@ class Listing:
 
 @dataclass(frozen=True, slots=True)
 class SourcePlan:
-    """`pods` and `configs` (ConfigMaps and Secrets) are everything that should be there, in path order."""
+    """`pods` and `configs` (ConfigMaps and Secrets) are everything that should be there, in path order. `abroad`:
+    problems to be told at other sources' places, by the source's name. `unsettled`: look again soon, for a file
+    seems to be half written."""
 
     state: SourceState
     pods: tuple[SourceObject, ...]
     configs: tuple[SourceObject, ...]
     problems: tuple[Problem, ...]
-    skipped: tuple[SkippedFile, ...]
+    skipped: tuple[SkippedFile, ...] = ()
+    abroad: Mapping[str, tuple[Problem, ...]] = field(default_factory=dict)
+    unsettled: bool = False
+
+
+Held = Mapping[str, Mapping[ObjectKey, SourceObject]]
+"""What each of the other sources has on the node."""
+_MAX_RETIRED = 1000
 
 
 def plan_sources(
@@ -59,12 +69,14 @@ def plan_sources(
     *,
     source: str = "file",
     strict: bool = False,
+    others: Held | None = None,
 ) -> SourcePlan:
     """What the source wants after this listing. Pure; `now` in seconds since the epoch; never raises."""
     if listing.missing:
-        return _without_directory(previous, listing, now)
+        return _without_listing(previous, listing, now, source, others or {})
     basis = f"{_READER} {source} {node} {strict}"
     files: dict[str, FileState] = {}
+    unsettled: set[str] = set()
     for path in sorted({*listing.files, *listing.unreadable}):
         before = previous.files.get(path)
         data = listing.files.get(path)
@@ -76,16 +88,36 @@ def plan_sources(
             files[path] = before
         else:
             files[path] = _read(path, data, digest, before, node, source, strict=strict)
+            if before is not None and path in listing.fresh and _lost(before, files[path]):
+                # A file that is rewritten in place is shorter for a moment: what it lost may be on its way.
+                files[path] = replace(before, digest="")
+                unsettled.add(path)
     place = files.get(listing.origin)
-    if place is not None and not place.objects and _has_other_files(previous, listing.origin):
+    if source == "file" and place is not None and not place.objects and _has_other_files(previous, listing.origin):
         # The directory's name is a file now: without an object of its own it says nothing about the pods.
         error = f"{listing.origin} is a file without a pod now, no longer a directory"
-        return _without_directory(previous, replace(listing, error=error), now)
-    accepted, clashes = _accept(files, previous.running)
-    running, gen = _numbered(accepted, previous, now)
-    state = SourceState(files, running, present=True, gen=gen, listed_at=now, basis=basis)
-    problems = [problem for file in files.values() for problem in file.problems] + clashes
-    return _plan(state, problems, listing.skipped)
+        return _without_listing(previous, replace(listing, error=error), now, source, others or {})
+    state = replace(previous, files=files, present=True, listed_at=now, basis=basis)
+    return replace(_decided(state, now, others or {}, listing.skipped), unsettled=bool(unsettled))
+
+
+def replan(previous: SourceState, now: float, others: Held) -> SourcePlan:
+    """What the source wants of what it has read already: for when what other sources hold has changed."""
+    return _decided(previous, now, others, ())
+
+
+def _decided(state: SourceState, now: float, others: Held, skipped: tuple[SkippedFile, ...]) -> SourcePlan:
+    """What may run of what the files hold."""
+    offered = [item for path in sorted(state.files) for item in state.files[path].objects]
+    accepted = accept(offered, state.running, state.retired, others)
+    running, gen = _numbered(accepted.objects, state, now)
+    retired = dict(state.retired)
+    for item in state.running.values():
+        if item.is_pod and final_key(item) not in running:
+            retired[item.uid] = final_key(item)
+    state = replace(state, running=running, gen=gen, retired=dict(list(retired.items())[-_MAX_RETIRED:]))
+    problems = [problem for file in state.files.values() for problem in file.problems]
+    return replace(_plan(state, [*problems, *accepted.problems], skipped), abroad=accepted.abroad)
 
 
 def _plan(state: SourceState, problems: list[Problem], skipped: tuple[SkippedFile, ...]) -> SourcePlan:
@@ -94,23 +126,37 @@ def _plan(state: SourceState, problems: list[Problem], skipped: tuple[SkippedFil
         state,
         pods=tuple(item for item in wanted if item.is_pod),
         configs=tuple(item for item in wanted if not item.is_pod),
-        problems=tuple(sorted(problems, key=lambda problem: (problem.path, problem.document, problem.line))),
+        problems=_in_order(problems),
         skipped=skipped,
     )
+
+
+def _in_order(problems: list[Problem]) -> tuple[Problem, ...]:
+    return tuple(sorted(problems, key=lambda problem: (problem.path, problem.document, problem.line)))
 
 
 def _has_other_files(previous: SourceState, origin: str) -> bool:
     return any(item.path != origin for item in previous.running.values())
 
 
-def _without_directory(previous: SourceState, listing: Listing, now: float) -> SourcePlan:
-    problems = [problem for file in previous.files.values() for problem in file.problems]
+def _without_listing(previous: SourceState, listing: Listing, now: float, source: str, others: Held) -> SourcePlan:
+    """The place can't be read: what was there goes on."""
+    if source == "http":
+        plan = _decided(previous, now, others, ())
+        hint = "the last pods keep running" if previous.present else "nothing is known of its pods until it answers"
+        failed = Problem(Severity.ERROR, listing.origin, listing.error, hint=hint)
+        return replace(plan, problems=(*plan.problems, failed))
+    plan = _decided(replace(previous, listed_at=now), now, others, listing.skipped)
     reason = listing.error or "the manifest directory does not exist"
     if previous.present or previous.running:
-        problems.append(Problem(Severity.ERROR, listing.origin, reason, hint="the last pods keep running"))
+        told = Problem(Severity.ERROR, listing.origin, reason, hint="the last pods keep running")
     else:
-        problems.append(Problem(Severity.WARNING, listing.origin, reason, hint="no pods until it is made"))
-    return _plan(replace(previous, listed_at=now), problems, listing.skipped)
+        told = Problem(Severity.WARNING, listing.origin, reason, hint="no pods until it is made")
+    return replace(plan, problems=_in_order([*plan.problems, told]))
+
+
+def _lost(before: FileState, after: FileState) -> bool:
+    return not {item.key for item in before.objects} <= {item.key for item in after.objects}
 
 
 def _unreadable(path: str, before: FileState | None, reason: str) -> FileState:
@@ -123,7 +169,9 @@ def _unreadable(path: str, before: FileState | None, reason: str) -> FileState:
 def _read(
     path: str, data: bytes, digest: str, before: FileState | None, node: str, source: str, *, strict: bool
 ) -> FileState:
-    read = read_manifests(path, data, strict=strict)
+    if source == "http" and not data:
+        return FileState(path, digest, (), (Problem(Severity.WARNING, path, "the answer is empty: no pods"),))
+    read = read_manifests(path, data, strict=strict, whole_lists=source == "http")
     problems = list(read.problems)
     broken = set(read.broken)
     objects: list[SourceObject] = []
@@ -192,85 +240,8 @@ def _source_object(manifest: Manifest, path: str, node: str, source: str) -> tup
     return item, faults
 
 
-def _accept(
-    files: Mapping[str, FileState], running: Mapping[ObjectKey, SourceObject]
-) -> tuple[list[SourceObject], list[Problem]]:
-    """One object per name and per UID: the one that runs, else the first in path order."""
-    claims: dict[ObjectKey, list[SourceObject]] = {}
-    for path in sorted(files):
-        for item in files[path].objects:
-            claims.setdefault(final_key(item), []).append(item)
-    problems: list[Problem] = []
-    winners: list[SourceObject] = []
-    for key, items in claims.items():
-        winner = _preferred(items, running.get(key))
-        winners.append(winner)
-        for item in items:
-            if item is not winner:
-                problems += _clash(winner, item, f"{describe(item.key)} is", running.get(key))
-    return _distinct_uids(winners, running, problems), problems
-
-
-def _distinct_uids(
-    items: list[SourceObject], running: Mapping[ObjectKey, SourceObject], problems: list[Problem]
-) -> list[SourceObject]:
-    """A UID is one pod's: two names with the same fixed metadata.uid can't both run."""
-    by_uid: dict[str, list[SourceObject]] = {}
-    for item in items:
-        if item.uid:
-            by_uid.setdefault(item.uid, []).append(item)
-    losers: set[int] = set()
-    for same in by_uid.values():
-        if len(same) == 1:
-            continue
-        held = [item for item in same if _holds(running.get(final_key(item)), item)]
-        winner = held[0] if held else min(same, key=lambda item: (item.path, item.document))
-        for item in same:
-            if item is not winner:
-                losers.add(id(item))
-                before = running.get(final_key(winner))
-                problems += _clash(winner, item, f"the UID {quote(item.uid)} of {describe(item.key)} is", before)
-    return [item for item in items if id(item) not in losers]
-
-
-def _holds(before: SourceObject | None, item: SourceObject) -> bool:
-    return before is not None and before.uid == item.uid and before.path == item.path
-
-
-def _preferred(items: list[SourceObject], before: SourceObject | None) -> SourceObject:
-    if before is not None and len(items) > 1:
-        same_file = [item for item in items if item.path == before.path]
-        unchanged = [item for item in same_file if item.hash == before.hash and item.uid == before.uid]
-        return (unchanged or same_file or items)[0]
-    return items[0]
-
-
-def _clash(winner: SourceObject, loser: SourceObject, what: str, before: SourceObject | None) -> list[Problem]:
-    keeps = "keeps running" if _holds(before, winner) else "is used"
-    return [
-        Problem(
-            Severity.ERROR,
-            loser.path,
-            f"{what} also in {_place(winner)}, which {keeps}; this one is ignored",
-            loser.line,
-            loser.document,
-        ),
-        Problem(
-            Severity.ERROR,
-            winner.path,
-            f"{what} also in {_place(loser)}, which is ignored",
-            winner.line,
-            winner.document,
-        ),
-    ]
-
-
-def _place(item: SourceObject) -> str:
-    return f"{item.path}:{item.line}" if item.line else item.path
-
-
 def _numbered(
-    accepted: list[SourceObject], previous: SourceState, now: float
+    accepted: Iterable[SourceObject], previous: SourceState, now: float
 ) -> tuple[dict[ObjectKey, SourceObject], int]:
     """Generation and time of first sight; both stay while the content does."""
     gen = previous.gen

@@ -20,7 +20,7 @@ class Problem:
 
     `line` counts from 1, 0 = the whole file; `document` counts from 1 in the file, 0 = the whole file;
     `field` is a Kubernetes field path or ""; `message` is Kubernetes-like text without the path; `hint`
-    says what to do.
+    says what to do; `reason` is that of the event, "" = InvalidManifest or ManifestWarning.
     """
 
     severity: Severity
@@ -30,6 +30,7 @@ class Problem:
     document: int = 0
     field: str = ""
     hint: str = ""
+    reason: str = ""
 
     @property
     def is_error(self) -> bool:

@@ -65,6 +65,8 @@ class SourceState:
     present: bool = False
     gen: int = 0
     listed_at: float = 0.0
+    retired: Mapping[str, ObjectKey] = field(default_factory=dict)
+    """UIDs of pods that are gone, and what they were called: no other pod may have them. Not kept over a restart."""
     basis: str = ""
     """What readings depend on besides the bytes (node, source, strictness); another basis reads all files
     again."""

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import re
+import signal
 from typing import Any
 
 from services.source.core.field_errors import FieldErrors
 from shared.kube.validation_names import http_header_errors, port_name_errors, port_number_errors
 
 JsonObject = dict[str, Any]
+
+_REAL_TIME = re.compile(r"SIGRT(MIN\+([1-9]|1[0-5])|MAX-([1-9]|1[0-4]))")
 
 PROBES = ("livenessProbe", "readinessProbe", "startupProbe")
 _PROBE_HANDLERS = ("exec", "httpGet", "tcpSocket", "grpc")
@@ -30,8 +34,13 @@ def validate_lifecycle(lifecycle: JsonObject, path: str, grace_seconds: int, os_
     if lifecycle.get("stopSignal"):
         if not os_name:
             errors.forbidden(f"{path}.stopSignal", "may not be set for containers with empty `spec.os.name`")
-        elif not lifecycle["stopSignal"].startswith("SIG"):
+        elif not _is_signal(lifecycle["stopSignal"]):
             errors.invalid(f"{path}.stopSignal", lifecycle["stopSignal"], "must be a signal's name: SIGTERM")
+
+
+def _is_signal(name: str) -> bool:
+    """A name of Linux' signals; those of real time are counted from both ends: SIGRTMIN+1, SIGRTMAX-2."""
+    return name in signal.Signals.__members__ or _REAL_TIME.fullmatch(name) is not None
 
 
 def _validate_probe(probe: JsonObject, path: str, name: str, errors: FieldErrors) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from shared.bus import Bus, BusUnavailable
 from shared.contracts.pods import PodDesired, SourceMarker
@@ -19,8 +19,10 @@ _FORGET_EVERY_SECONDS = 300.0
 class Publisher:
     """`want` is told the newest truth of a source at any time; `run`, a guarded task, brings the bucket there."""
 
-    def __init__(self, bus: Bus) -> None:
+    def __init__(self, bus: Bus, sources: Iterable[str]) -> None:
+        """`sources` are all that there will be: only when each has spoken, what the bucket holds besides goes."""
         self._bus = bus
+        self._sources = frozenset(sources)
         self._pods: dict[str, PodDesired] = {}
         self._markers: dict[str, SourceMarker] = {}
         self._put: dict[str, tuple[int, str]] = {}
@@ -88,13 +90,16 @@ class Publisher:
                 await self._bus.put(SOURCE_MARKER, marker, source)
                 self._put_markers[source] = marker
         gone = self._put.keys() - pods.keys()
-        if not self._swept and markers:
-            there = [POD_DESIRED.id_of(key) for key in await self._bus.keys(PODS)]
-            gone |= {uid for uid in there if uid is not None} - pods.keys()
+        if not self._swept and markers.keys() >= self._sources:
+            keys = await self._bus.keys(PODS)
+            gone |= {there for key in keys if (there := POD_DESIRED.id_of(key)) is not None} - pods.keys()
+            for name in [SOURCE_MARKER.id_of(key) for key in keys]:
+                if name is not None and name not in self._sources:
+                    await self._bus.delete(SOURCE_MARKER, name)
+            self._swept = True
         for uid in gone:
             await self._bus.delete(POD_DESIRED, uid)
             self._put.pop(uid, None)
-        self._swept = True
         for source, marker in markers.items():
             if self._markers.get(source) is marker:
                 self._settled[source].set()

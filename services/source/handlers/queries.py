@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from typing import Protocol
 
-from services.source.handlers.file_source import SOURCE, FileSource
+from services.source.core.merge import SourcePlan
+from services.source.handlers.feed import Feed
 from services.source.handlers.publish import Publisher
 from shared.bus import RemoteError
 from shared.contracts.sources import ReloadCommand, Reloaded, SourceList, SourcesQuery
@@ -13,8 +15,19 @@ from shared.contracts.sources import ReloadCommand, Reloaded, SourceList, Source
 RELOAD_SECONDS = 5.0
 
 
+class Source(Protocol):
+    """One place that pods come from."""
+
+    name: str
+    feed: Feed
+
+    async def run(self) -> None: ...
+
+    async def list_now(self) -> SourcePlan: ...
+
+
 class Queries:
-    def __init__(self, sources: Sequence[FileSource], publisher: Publisher) -> None:
+    def __init__(self, sources: Sequence[Source], publisher: Publisher) -> None:
         self._sources = sources
         self._publisher = publisher
 
@@ -24,14 +37,13 @@ class Queries:
     async def reload(self, _: ReloadCommand) -> Reloaded:
         """Answered when the listing is on the bus."""
         pods = errors = 0
-        for source in self._sources:
-            plan = await source.list_now()
+        for plan in await asyncio.gather(*(source.list_now() for source in self._sources)):
             pods += len(plan.pods)
             errors += sum(problem.is_error for problem in plan.problems)
         try:
             async with asyncio.timeout(RELOAD_SECONDS):
-                for _source in self._sources:
-                    await self._publisher.published(SOURCE)
+                for source in self._sources:
+                    await source.feed.published()
         except TimeoutError as error:
             raise RemoteError("unavailable", "listed, but the bus doesn't take it yet") from error
         return Reloaded(pods=pods, errors=errors)

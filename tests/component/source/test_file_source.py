@@ -2,115 +2,18 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
 
-import msgspec
 import pytest
 
-from cli.db import db_upgrade
-from services.source.app import build
-from shared.bus import BucketWatch, Bus, connect
-from shared.contracts.pods import PodDesired, SourceMarker
-from shared.contracts.registry import PODS, RELOAD, SOURCES
+from shared.bus import connect
+from shared.contracts.registry import RELOAD, SOURCES
 from shared.contracts.sources import ReloadCommand, SourcesQuery
-from shared.runtime.clock import SystemClock
-from shared.runtime.service import Context
-from shared.runtime.settings import Settings
-from shared.runtime.tasks import GuardedTasks
+from tests.component.source.running import manifest, reader, running_source
 from tests.support.eventually import eventually_async
 from tests.support.nats_server import NatsServer
 
 pytestmark = pytest.mark.nats
-
-POD = "apiVersion: v1\nkind: Pod\nmetadata: {{name: {name}}}\nspec:\n  containers: [{{name: c, image: {image}}}]\n"
-
-
-def manifest(name: str, image: str = "busybox:1.36") -> str:
-    return POD.format(name=name, image=image)
-
-
-@dataclass
-class Shown:
-    """What a reader of the bucket sees."""
-
-    pods: dict[str, PodDesired] = field(default_factory=dict)
-    marker: SourceMarker | None = None
-
-    def on_list(self, entries: Mapping[str, bytes]) -> None:
-        self.pods, self.marker = {}, None
-        for key, value in entries.items():
-            self.on_change(key, value)
-
-    def on_change(self, key: str, value: bytes | None) -> None:
-        if key == "source.file":
-            self.marker = None if value is None else msgspec.json.decode(value, type=SourceMarker)
-        elif value is None:
-            self.pods.pop(key.removeprefix("pod."), None)
-        else:
-            pod = msgspec.json.decode(value, type=PodDesired)
-            self.pods[pod.uid] = pod
-
-    @property
-    def names(self) -> set[str]:
-        return {pod.name for pod in self.pods.values()}
-
-    def image_of(self, name: str) -> str:
-        body = next(msgspec.json.decode(p.body) for p in self.pods.values() if p.name == name)
-        return str(body["spec"]["containers"][0]["image"])
-
-    @property
-    def errors(self) -> list[str]:
-        return [e.message for e in self.marker.errors] if self.marker else []
-
-
-@asynccontextmanager
-async def running_source(server: NatsServer, data: Path, manifests: Path) -> AsyncIterator[Bus]:
-    """source itself, until the block ends."""
-    db_upgrade(data)
-    bus = await connect(server.credentials("source"), node="n1", service="source", name="source")
-    settings = Settings(data=data, manifests=manifests, node_name="n1")
-    service = await build(Context(settings, bus, SystemClock(), "source"))
-    tasks = GuardedTasks()
-    await service.recover()
-    await service.subscribe()
-    tasks.start(service.tasks)
-    await asyncio.wait_for(service.ready(), 10)
-    try:
-        yield bus
-    finally:
-        await service.stop()
-        await tasks.cancel()
-        await bus.drain()
-
-
-@asynccontextmanager
-async def reader(server: NatsServer) -> AsyncIterator[Shown]:
-    bus = await connect(server.credentials("podworker"), node="n1", service="podworker", name="reader")
-    shown = Shown()
-    watch = asyncio.create_task(BucketWatch(bus, PODS, shown.on_list, shown.on_change).run())
-    try:
-        yield shown
-    finally:
-        watch.cancel()
-        await bus.drain()
-
-
-@pytest.fixture
-def manifests(tmp_path: Path) -> Path:
-    path = tmp_path / "manifests"
-    path.mkdir()
-    return path
-
-
-@pytest.fixture
-def data(tmp_path: Path) -> Path:
-    path = tmp_path / "data"
-    path.mkdir()
-    return path
 
 
 async def test_a_dropped_file_is_a_pod_and_a_removed_one_is_none(

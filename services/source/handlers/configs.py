@@ -1,0 +1,114 @@
+"""Answers a worker's questions for a pod's ConfigMaps and Secrets, and tells it when they change.
+
+Values go to the worker that asks, for a pod that refers to them, and nowhere else.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+from collections.abc import Collection
+
+from services.source.core.manifest import ObjectKey, describe
+from services.source.core.merge import SourcePlan
+from services.source.core.problems import Problem
+from services.source.core.references import Referrer, concerned, missing_references, referrer
+from services.source.core.state import SourceObject
+from shared.bus import Bus, RemoteError
+from shared.contracts.configs import ConfigMapData, ConfigMapQuery, ConfigsChanged, SecretData, SecretQuery
+from shared.contracts.pods import SourceName
+from shared.contracts.registry import CONFIG_MAP, CONFIGS_CHANGED, SECRET
+from shared.kube.references import ConfigRef
+
+
+class ConfigDesk:
+    """Knows what every source holds; `took` is told each new plan, `run` is a guarded task."""
+
+    def __init__(self, bus: Bus, sources: Collection[SourceName]) -> None:
+        """`sources`: all that are configured. Until each was listed nothing is said to be missing."""
+        self._bus = bus
+        self._unlisted = set(sources)
+        self._referrers: dict[SourceName, dict[str, Referrer]] = {}
+        self._configs: dict[SourceName, dict[ObjectKey, SourceObject]] = {}
+        self._changed: dict[str, None] = {}
+        self._work = asyncio.Event()
+
+    async def serve(self) -> None:
+        await self._bus.serve(CONFIG_MAP, self.config_map)
+        await self._bus.serve(SECRET, self.secret)
+
+    def took(self, source: SourceName, plan: SourcePlan, *, is_listed: bool) -> list[Problem]:
+        """What the source holds now; what its pods refer to and nobody holds. `is_listed`: it was really read."""
+        before, was_waiting = self._all_configs(), bool(self._unlisted)
+        known = self._referrers.get(source, {})
+        self._referrers[source] = {
+            pod.uid: old if (old := known.get(pod.uid)) is not None and old.pod.hash == pod.hash else referrer(pod)
+            for pod in plan.pods
+        }
+        self._configs[source] = {ObjectKey(c.kind, c.namespace, c.name): c for c in plan.configs}
+        if is_listed:
+            self._unlisted.discard(source)
+        after = self._all_configs()
+        everyone = [one for pods in self._referrers.values() for one in pods.values()]
+        self._tell(concerned(everyone, before, after))
+        if self._unlisted:
+            return []
+        if was_waiting:  # whoever was told to ask again later may ask now
+            self._tell([one.pod.uid for one in everyone if one.uses])
+        return missing_references(self._referrers[source].values(), after)
+
+    async def config_map(self, query: ConfigMapQuery) -> ConfigMapData:
+        found = self._for_pod(query.uid, ConfigRef("ConfigMap", query.name))
+        texts: dict[str, str] = found.body.get("data") or {}
+        return ConfigMapData(
+            namespace=found.namespace,
+            name=found.name,
+            data={key: text.encode() for key, text in texts.items()},
+            binary_data=_decoded(found.body.get("binaryData")),
+        )
+
+    async def secret(self, query: SecretQuery) -> SecretData:
+        found = self._for_pod(query.uid, ConfigRef("Secret", query.name))
+        return SecretData(
+            namespace=found.namespace,
+            name=found.name,
+            type=found.body.get("type") or "Opaque",
+            data=_decoded(found.body.get("data")),
+        )
+
+    async def run(self) -> None:
+        while True:
+            await self._work.wait()
+            self._work.clear()
+            uids, self._changed = list(self._changed), {}
+            await self._bus.hint(CONFIGS_CHANGED, ConfigsChanged(uids=uids))
+
+    def _tell(self, uids: Collection[str]) -> None:
+        if uids:
+            self._changed.update(dict.fromkeys(uids))
+            self._work.set()
+
+    def _all_configs(self) -> dict[ObjectKey, SourceObject]:
+        """The first source by name wins."""
+        return {key: item for name in sorted(self._configs, reverse=True) for key, item in self._configs[name].items()}
+
+    def _for_pod(self, uid: str, ref: ConfigRef) -> SourceObject:
+        asker = next((pods[uid] for pods in self._referrers.values() if uid in pods), None)
+        if asker is None:
+            self._refuse_early()
+            raise RemoteError("conflict", f"no source holds a pod {uid}")
+        if not asker.refers_to(ref):
+            raise RemoteError("forbidden", f"{describe(asker.pod.key)} doesn't refer to {ref.kind} {ref.name}")
+        found = self._all_configs().get(asker.key(ref))
+        if found is None:
+            self._refuse_early()
+            raise RemoteError("not_found", f'{ref.kind.lower()} "{ref.name}" not found')
+        return found
+
+    def _refuse_early(self) -> None:
+        if self._unlisted:
+            raise RemoteError("unavailable", f"not listed yet: {', '.join(sorted(self._unlisted))}")
+
+
+def _decoded(values: dict[str, str] | None) -> dict[str, bytes]:
+    return {key: base64.b64decode(text) for key, text in (values or {}).items()}
