@@ -48,7 +48,6 @@ def test_a_field_of_the_spec_is_refused(spec: str, field: str) -> None:
     ("container", "field"),
     [
         ("livenessProbe: {exec: {command: [x]}}", "livenessProbe"),
-        ("lifecycle: {preStop: {exec: {command: [x]}}}", "lifecycle"),
         ("envFrom: [{configMapRef: {name: m}}]", "envFrom"),
         ("env: [{name: A, valueFrom: {fieldRef: {fieldPath: metadata.name}}}]", "env[0].valueFrom"),
         ("securityContext: {privileged: true}", "securityContext"),
