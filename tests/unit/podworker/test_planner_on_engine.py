@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from services.podworker.core.plan import RemoveContainer, StartContainer, StopSandbox
+from services.podworker.core.plan import RemoveContainer, StartContainer, StopSandbox, SyncConfig
 from services.podworker.core.state import begin_termination, sync_state
 from shared.kube.pod import Pod
 from shared.kube.times import parse_rfc3339
@@ -33,6 +33,7 @@ def test_a_pod_starts_in_one_round() -> None:
 
 
 def test_a_crashing_container_restarts_after_0_10_20_40_seconds() -> None:
+    """R01"""
     driver = started(a_pod(a_container(command=["sh", "-c", "exit 1"])))
     gaps, last = [], driver.now
     for _ in range(9):
@@ -61,7 +62,33 @@ def test_a_crash_loop_is_told_with_its_delay() -> None:
     assert status.restart_count == 1
 
 
+def test_a_maximum_below_ten_seconds_is_the_delay_of_every_restart() -> None:
+    """R09"""
+    driver = PodDriver(a_pod(a_container(command=["sh", "-c", "exit 1"])))
+    driver.config = SyncConfig(crash_max=2)
+    driver.settle()
+    assert driver.memory.restarts == {"c": 1}, "the first at once"
+    for attempt in (2, 3, 4):
+        plan = driver.settle()
+        assert plan.wake_at == driver.now + 2
+        driver.now = plan.wake_at
+        driver.settle()
+        assert driver.memory.restarts == {"c": attempt}
+
+
+def test_a_success_under_always_backs_off_like_a_crash() -> None:
+    """R02"""
+    driver = started(a_pod(a_container(command=["sh", "-c", "exit 0"])))
+    assert driver.settle().wake_at == driver.now + 10
+    assert phase(driver) == "Running"
+    assert driver.memory.status is not None
+    last = driver.memory.status.container_statuses[0].last_state.terminated
+    assert last is not None
+    assert last.reason == "Completed"
+
+
 def test_a_container_that_ran_ten_minutes_starts_its_back_off_anew() -> None:
+    """R10"""
     driver = started(a_pod(a_container(command=["sleep", "700"]), annotations={"model/exit-code": "1"}))
     for _ in range(3):
         driver.now += 700
@@ -81,6 +108,7 @@ def test_a_container_that_ran_ten_minutes_starts_its_back_off_anew() -> None:
     ],
 )
 def test_the_phase_after_an_exit_follows_the_restart_policy(policy: str, code: int, expected: str) -> None:
+    """R03"""
     driver = started(a_pod(a_container(command=["sh", "-c", f"exit {code}"]), restartPolicy=policy))
     assert phase(driver) == expected
 
@@ -123,7 +151,21 @@ def test_after_a_reboot_all_containers_come_back() -> None:
     assert {c.name for c in driver.runtime().running} == {"a", "b"}
 
 
+def test_a_never_pod_with_two_containers_ends_when_both_have() -> None:
+    """R04"""
+    containers = [
+        a_container("a", command=["sh", "-c", "exit 0"]),
+        a_container("b", command=["sh", "-c", "sleep 5; exit 3"]),
+    ]
+    driver = started(a_pod(*containers, restartPolicy="Never"))
+    assert phase(driver) == "Running"
+    driver.now += 5
+    driver.settle()
+    assert phase(driver) == "Failed"
+
+
 def test_a_container_removed_by_hand_is_made_again_and_counted() -> None:
+    """W05"""
     driver = started(a_pod())
     driver.engine.containers.clear()
     phases = []
