@@ -7,15 +7,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
 from dataclasses import dataclass, field
-from random import Random
 
 from msgspec.structs import replace
 
 from services.podworker.core import events_text
 from services.podworker.core.actions import compute_pod_actions
-from services.podworker.core.admission import NodeLimits
 from services.podworker.core.demand import demand_of
 from services.podworker.core.events_text import PodEvent
 from services.podworker.core.generate import generate_status, remember_status
@@ -30,11 +27,11 @@ from services.podworker.core.state import (
     readmit,
     sync_state,
 )
-from services.podworker.handlers.desired_pods import DesiredPods
-from services.podworker.handlers.execute import Execution, Executor
-from services.podworker.handlers.hooks import HookRunner, PodHooks
-from services.podworker.handlers.pod_record import PodRecord, Recorder
-from services.podworker.handlers.reports import Reports
+from services.podworker.handlers.execute import Execution
+from services.podworker.handlers.hooks import PodHooks
+from services.podworker.handlers.pod_context import PodContext
+from services.podworker.handlers.pod_record import PodRecord
+from services.podworker.handlers.probes import PodProbes
 from services.podworker.ports import RuntimeRefused, RuntimeUnavailable, StoredPod, StoreUnavailable
 from shared.kube.pod import Pod, decode_pod
 
@@ -50,27 +47,6 @@ CONFIRMED_SECONDS = 15.0
 """So long after a complete list a pod in which nothing happened is taken for what that list showed."""
 _MAX_ROUNDS = 12
 """Plans in one sync; what isn't settled then waits for the next wake."""
-
-
-@dataclass(frozen=True)
-class PodContext:
-    """What all pods of a worker share."""
-
-    desired: DesiredPods
-    executor: Executor
-    hooks: HookRunner
-    recorder: Recorder
-    reports: Reports
-    limits: NodeLimits
-    node_ip: str
-    sync_seconds: float
-    rng: Random
-    may_start: Callable[[PodTask], bool]
-    """No other pod of the same name is there."""
-    ended: Callable[[PodTask], None]
-    """Nothing of the pod is left: forget it."""
-    handled: Callable[[str, int, bool], None]
-    """(uid, gen, begin): told before and after each look, for the chaos test's record."""
 
 
 @dataclass
@@ -96,6 +72,7 @@ class PodTask:
     def __post_init__(self) -> None:
         self._hooks = PodHooks(self.context.hooks, self.wake)
         self._full_name = events_text.full_name(self.namespace, self.name, self.uid)
+        self._probes = PodProbes(self.context.prober, self._full_name, self.wake, self._tell_of_probe)
 
     @classmethod
     def of(cls, context: PodContext, uid: str, namespace: str, name: str, stored: StoredPod | None) -> PodTask:
@@ -147,6 +124,7 @@ class PodTask:
         finally:
             await self._hooks.close()
             self._take_ended_hooks()
+            self._take_last_verdicts()
             self._check_point()
 
     async def _rest(self, seconds: float) -> None:
@@ -211,6 +189,7 @@ class PodTask:
             if memory is None:
                 return None
             shown = runtime if runtime is not None else nothing_of(memory)
+            memory = self._probes.taken_into(memory, shown)
             if memory.termination is None and not memory.admitted:
                 judged = self._admit(memory)
                 if judged is None:
@@ -223,6 +202,7 @@ class PodTask:
                 continue
             self._keep(pod, plan.memory, shown, plan.events)
             self._hooks.follow(plan.hooks, self._full_name)
+            self._probes.follow(pod, self.record.memory or plan.memory, shown)
             if sync_state(plan.memory, shown) == "finished" and plan.memory.termination is not None:
                 return await self._finish()
             if not plan.actions:
@@ -337,6 +317,18 @@ class PodTask:
             if self.record.memory is not None:
                 self.record.memory, events = record_hook_end(self.record.memory, run, error)
                 self._tell(list(events))
+
+    def _take_last_verdicts(self) -> None:
+        """The next owner goes on from what was found here."""
+        self._probes.close()
+        if self.record.memory is not None and self.runtime is not None:
+            self.record.memory = self._probes.taken_into(self.record.memory, self.runtime)
+
+    def _tell_of_probe(self, event: PodEvent) -> None:
+        """At once: a verdict below its threshold makes no look that would store it."""
+        self._tell([event])
+        if self.record.memory is not None and self.record.stored is not None:
+            self.context.recorder.save(self.record, self.record.memory, [])
 
     def _tell(self, events: list[PodEvent]) -> None:
         self.record.untold.extend(self.context.recorder.events_of(self, events, self.record.container_lists))

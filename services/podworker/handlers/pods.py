@@ -9,8 +9,9 @@ from collections.abc import Mapping
 
 from services.podworker.core.model import RuntimePod
 from services.podworker.handlers.desired_pods import DesiredPods
+from services.podworker.handlers.pod_context import PodContext
 from services.podworker.handlers.pod_record import Recorder
-from services.podworker.handlers.pod_task import PodContext, PodTask
+from services.podworker.handlers.pod_task import PodTask
 from services.podworker.handlers.reports import Reports
 from services.podworker.ports import StoreUnavailable
 from shared.kube.ids import slot_of

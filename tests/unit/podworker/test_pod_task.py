@@ -19,8 +19,10 @@ from services.podworker.handlers.desired_pods import DesiredPods
 from services.podworker.handlers.execute import Executor
 from services.podworker.handlers.hooks import HookRunner
 from services.podworker.handlers.permits import Permits
+from services.podworker.handlers.pod_context import PodContext
 from services.podworker.handlers.pod_record import Recorder
-from services.podworker.handlers.pod_task import PodContext, PodTask
+from services.podworker.handlers.pod_task import PodTask
+from services.podworker.handlers.probes import Prober
 from services.podworker.handlers.reports import Reports
 from shared.contracts.pods import PodDesired
 from shared.contracts.registry import POD_DESIRED
@@ -73,6 +75,7 @@ def a_task(engine: ModelRuntime, store: SqlitePodStore) -> PodTask:
         desired=desired,
         executor=Executor(engine, engine, Permits(1), Permits(1), a_node(), SyncConfig(), clock),
         hooks=HookRunner(engine, SocketNetwork()),
+        prober=Prober(engine, SocketNetwork(), clock, "192.0.2.1", Random(1)),
         recorder=Recorder(store, clock, "podworker-0"),
         reports=cast(Reports, NoReports()),
         limits=NodeLimits(pods=110, cpu_milli=2000, memory_bytes=1 << 30),

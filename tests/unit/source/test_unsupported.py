@@ -47,7 +47,6 @@ def test_a_field_of_the_spec_is_refused(spec: str, field: str) -> None:
 @pytest.mark.parametrize(
     ("container", "field"),
     [
-        ("livenessProbe: {exec: {command: [x]}}", "livenessProbe"),
         ("envFrom: [{configMapRef: {name: m}}]", "envFrom"),
         ("env: [{name: A, valueFrom: {fieldRef: {fieldPath: metadata.name}}}]", "env[0].valueFrom"),
         ("securityContext: {privileged: true}", "securityContext"),

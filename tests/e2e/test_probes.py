@@ -1,0 +1,188 @@
+"""Probes on real containers, side by side on one node, and their verdicts over the end of a worker."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.support.docker_env import docker_client
+from tests.support.eventually import eventually
+from tests.support.node import Node, is_ready
+
+pytestmark = [pytest.mark.e2e, pytest.mark.docker, pytest.mark.nats]
+
+Pod = dict[str, Any]
+FAST = {"periodSeconds": 1}
+SLEEP = ["sleep", "3600"]
+
+
+def sh(script: str) -> dict[str, Any]:
+    return {"exec": {"command": ["sh", "-c", script]}}
+
+
+def manifest(name: str, script: str, **container: Any) -> str:
+    body = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name},
+        "spec": {
+            "terminationGracePeriodSeconds": 2,
+            "containers": [
+                {"name": "c", "image": "busybox:1.36", "command": ["sh", "-c", f"{script}; sleep 3600"], **container}
+            ],
+        },
+    }
+    return yaml.safe_dump(body)
+
+
+HTTPD = "mkdir /w; echo yes > /w/ok; httpd -f -p 80 -h /w"
+PODS = {
+    # P01
+    "flips": manifest("flips", "sleep 2; touch /tmp/ok", readinessProbe={**sh("cat /tmp/ok"), **FAST}),
+    # P02
+    "dies": manifest("dies", "true", livenessProbe={**sh("echo why; exit 1"), **FAST, "failureThreshold": 3}),
+    # P03, case 05
+    "hangs": manifest(
+        "hangs", "true", readinessProbe={"exec": {"command": ["sleep", "300"]}, "periodSeconds": 2, "timeoutSeconds": 1}
+    ),
+    # P04
+    "web": manifest(
+        "web",
+        HTTPD,
+        readinessProbe={"httpGet": {"path": "/ok", "port": "h"}, **FAST},
+        ports=[{"name": "h", "containerPort": 80}],
+    ),
+    "lost": manifest("lost", HTTPD, readinessProbe={"httpGet": {"path": "/no", "port": 80}, **FAST}),
+    # P08
+    "open": manifest("open", HTTPD, readinessProbe={"tcpSocket": {"port": 80}, **FAST}),
+    "closed": manifest("closed", "true", readinessProbe={"tcpSocket": {"port": 81}, **FAST}),
+    # P10
+    "slow": manifest(
+        "slow",
+        "sleep 4; touch /tmp/up",
+        startupProbe={**sh("cat /tmp/up"), **FAST, "failureThreshold": 20},
+        livenessProbe={**sh("test -e /tmp/up"), **FAST, "failureThreshold": 1},
+    ),
+    # P11
+    "never": manifest("never", "true", startupProbe={**sh("exit 1"), **FAST, "failureThreshold": 2}),
+    # P13
+    "late": manifest("late", "true", readinessProbe={**sh("true"), **FAST, "initialDelaySeconds": 5}),
+    # P16
+    "words": manifest(
+        "words",
+        "true",
+        readinessProbe={"exec": {"command": ["sh", "-c", "test \"$(A)\" = literal && test '$(B)' = '$$(B)'"]}, **FAST},
+        env=[{"name": "A", "value": "literal"}],
+    ),
+}
+
+
+@pytest.fixture(scope="module")
+def node() -> Iterator[Node]:
+    """One node for all cases."""
+    docker_client().close()
+    with TemporaryDirectory(prefix="pb", dir="/tmp") as directory:
+        made = Node(Path(directory))
+        try:
+            made.start()
+            for name, text in PODS.items():
+                made.apply(f"{name}.yaml", text)
+            yield made
+        finally:
+            made.close()
+
+
+def status_of(pod: Pod) -> dict[str, Any]:
+    (status,) = pod["status"]["containerStatuses"]
+    found: dict[str, Any] = status
+    return found
+
+
+def messages(node: Node, name: str, reason: str) -> list[str]:
+    events = node.json("/podbus/events")["events"]
+    return [e["message"] for e in events if e["reason"] == reason and e["involved"]["name"] == f"{name}-{node.name}"]
+
+
+def moment(text: str) -> float:
+    return datetime.fromisoformat(text).timestamp()
+
+
+def ready_after(pod: Pod) -> float:
+    """Seconds from the container's start to its readiness, both in whole seconds."""
+    (ready,) = [c for c in pod["status"]["conditions"] if c["type"] == "Ready"]
+    return moment(ready["lastTransitionTime"]) - moment(status_of(pod)["state"]["running"]["startedAt"])
+
+
+def shown_ready(node: Node, name: str) -> Pod:
+    eventually(lambda: is_ready(node.pod(name)), within=60)
+    return node.pod(name)
+
+
+@pytest.mark.parametrize("name", ["web", "open", "words"])
+def test_what_answers_becomes_ready(node: Node, name: str) -> None:
+    """P04, P08, P16"""
+    assert status_of(shown_ready(node, name))["restartCount"] == 0
+
+
+def test_readiness_waits_for_what_the_container_does(node: Node) -> None:
+    """P01"""
+    pod = shown_ready(node, "flips")
+    assert ready_after(pod) >= 1
+    assert status_of(pod)["restartCount"] == 0
+
+
+def test_readiness_waits_for_the_initial_delay(node: Node) -> None:
+    """P13"""
+    assert ready_after(shown_ready(node, "late")) >= 4
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("hangs", 'Readiness probe failed: command timed out: "sleep 300" timed out after 1s'),
+        ("lost", "Readiness probe failed: HTTP probe failed with statuscode: 404"),
+        ("closed", ":81: connect: connection refused"),
+    ],
+)
+def test_what_fails_is_told_and_stays_unready(node: Node, name: str, told: str) -> None:
+    """P03, P04, P08"""
+    eventually(lambda: any(told in m for m in messages(node, name, "Unhealthy")), within=60)
+    status = status_of(node.pod(name))
+    assert (status["ready"], status["started"], status["restartCount"]) == (False, True, 0)
+    conditions = {c["type"]: c for c in node.pod(name)["status"]["conditions"]}
+    assert conditions["Ready"]["message"] == "containers with unready status: [c]"
+
+
+def test_a_probe_that_hangs_leaves_no_process_behind(node: Node) -> None:
+    """Case 05: at most two at any time."""
+    eventually(lambda: len(messages(node, "hangs", "Unhealthy")) > 0, within=60)
+    container = status_of(node.pod("hangs"))["containerID"].removeprefix("docker://")
+    assert node.docker("top", container).count("sleep 300") <= 2
+
+
+def test_a_container_that_fails_its_liveness_probe_is_restarted(node: Node) -> None:
+    """P02"""
+    eventually(lambda: status_of(node.pod("dies"))["restartCount"] >= 1, within=60)
+    assert "Container c failed liveness probe, will be restarted" in messages(node, "dies", "Killing")
+    assert "Liveness probe failed: why\n" in messages(node, "dies", "Unhealthy")
+
+
+def test_a_container_that_never_starts_up_is_restarted(node: Node) -> None:
+    """P11"""
+    eventually(lambda: status_of(node.pod("never"))["restartCount"] >= 1, within=60)
+    assert "Container c failed startup probe, will be restarted" in messages(node, "never", "Killing")
+
+
+def test_liveness_is_not_asked_before_startup(node: Node) -> None:
+    """P10"""
+    pod = shown_ready(node, "slow")
+    assert ready_after(pod) >= 3
+    assert status_of(pod)["restartCount"] == 0
+    assert not [m for m in messages(node, "slow", "Unhealthy") if m.startswith("Liveness")]
+    assert [m for m in messages(node, "slow", "Unhealthy") if m.startswith("Startup")]
