@@ -15,6 +15,8 @@ class ObjectMeta(_Object, frozen=True, kw_only=True):
     name: str
     namespace: str = "default"
     uid: str = ""
+    generation: int = 0
+    """Counts the changes of the spec, for pods of the API; 0 = not counted."""
     labels: dict[str, str] = {}
     annotations: dict[str, str] = {}
 
@@ -164,14 +166,39 @@ class PodSpec(_Object, frozen=True, kw_only=True):
     priority_class_name: str = ""
 
 
+class GivenCondition(_Object, frozen=True, kw_only=True):
+    """A condition as the API has it: another controller's, or what the node itself has written before."""
+
+    type: str
+    status: str = "Unknown"
+    reason: str = ""
+    message: str = ""
+    last_transition_time: str | None = None
+    observed_generation: int = 0
+
+
+class GivenStatus(_Object, frozen=True, kw_only=True):
+    """The part of a pod's status that others write and the node reads: readiness gates."""
+
+    conditions: list[GivenCondition] = []
+
+
 class Pod(_Object, frozen=True, kw_only=True):
     metadata: ObjectMeta
     spec: PodSpec
+    status: GivenStatus = GivenStatus()
 
 
 def is_sidecar(init_container: Container) -> bool:
     """Whether an init container is one that runs beside the regular ones: it is always restarted."""
     return init_container.restart_policy == "Always"
+
+
+def container_named(pod: Pod, name: str) -> Container | None:
+    """The pod's regular, init or ephemeral container of that name."""
+    spec = pod.spec
+    every = (*spec.containers, *spec.init_containers, *spec.ephemeral_containers)
+    return next((container for container in every if container.name == name), None)
 
 
 _decoder = msgspec.json.Decoder(Pod)
@@ -180,10 +207,3 @@ _decoder = msgspec.json.Decoder(Pod)
 def decode_pod(body: bytes | msgspec.Raw) -> Pod:
     """Raw JSON of a defaulted, validated v1.Pod -> Pod. Raises msgspec.ValidationError when it isn't one."""
     return _decoder.decode(bytes(body))
-def container_named(pod: Pod, name: str) -> Container | None:
-    """The pod's regular, init or ephemeral container of that name."""
-    spec = pod.spec
-    every = (*spec.containers, *spec.init_containers, *spec.ephemeral_containers)
-    return next((container for container in every if container.name == name), None)
-
-

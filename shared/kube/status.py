@@ -11,6 +11,8 @@ import msgspec
 
 PodPhase = Literal["Pending", "Running", "Succeeded", "Failed", "Unknown"]
 ConditionStatus = Literal["True", "False", "Unknown"]
+TERMINAL: tuple[PodPhase, ...] = ("Succeeded", "Failed")
+"""A pod never leaves these."""
 QOSClass = Literal["Guaranteed", "Burstable", "BestEffort"]
 
 
@@ -55,10 +57,13 @@ class ContainerStatus(_Object, frozen=True, kw_only=True):
     image_id: str = msgspec.field(name="imageID")
     container_id: str = msgspec.field(default="", name="containerID")
     started: bool
+    stop_signal: str = ""
+    """Only where the container's definition names one."""
 
 
 class PodCondition(_Object, frozen=True, kw_only=True):
     type: str
+    observed_generation: int = 0
     status: ConditionStatus
     last_probe_time: None
     last_transition_time: str
@@ -67,21 +72,26 @@ class PodCondition(_Object, frozen=True, kw_only=True):
 
 
 class PodIP(_Object, frozen=True, kw_only=True):
+    """Also a host's (v1.HostIP has the same form)."""
+
     ip: str
 
 
 class PodStatus(_Object, frozen=True, kw_only=True):
+    observed_generation: int = 0
     phase: PodPhase
     conditions: list[PodCondition] = []
     message: str = ""
     reason: str = ""
     host_ip: str = msgspec.field(default="", name="hostIP")
+    host_ips: list[PodIP] = msgspec.field(default=[], name="hostIPs")
     pod_ip: str = msgspec.field(default="", name="podIP")
     pod_ips: list[PodIP] = msgspec.field(default=[], name="podIPs")
     start_time: str = ""
     init_container_statuses: list[ContainerStatus] = []
     container_statuses: list[ContainerStatus] = []
     qos_class: QOSClass
+    ephemeral_container_statuses: list[ContainerStatus] = []
 
     def condition(self, kind: str) -> PodCondition | None:
         """The condition of that type, or None."""

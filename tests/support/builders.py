@@ -9,6 +9,7 @@ import msgspec
 import yaml
 
 from services.podworker.core.container_config import container_hash
+from services.podworker.core.generate import generate_status, remember_status
 from services.podworker.core.model import PodMemory, RuntimeContainer, RuntimePod, RuntimeSandbox
 from services.podworker.core.node_facts import NodeFacts
 from shared.kube.pod import Container, Pod
@@ -131,6 +132,12 @@ def a_runtime(*containers: RuntimeContainer, sandboxes: tuple[RuntimeSandbox, ..
     """What the engine shows: by default one ready sandbox, and the containers newest first as given."""
     shown = (a_sandbox(),) if sandboxes is None else sandboxes
     return RuntimePod(uid=UID, namespace="default", name="p-node1", sandboxes=shown, containers=tuple(containers))
+
+
+def stored(pod: Pod, memory: PodMemory, runtime: RuntimePod, now: float = NOW) -> PodMemory:
+    """The memory after the status was stored."""
+    status = generate_status(pod, memory, runtime, node_ip=NODE_IP, now=now)
+    return remember_status(memory, status, now=now)
 
 
 def nothing() -> RuntimePod:

@@ -3,14 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from msgspec.structs import replace
 
+from services.podworker.core.hooks import POST_START_HOOK_ERROR
+from services.podworker.core.lost_containers import (
+    LOST_AT_END,
+    NO_STATE,
+    STATUS_UNKNOWN,
+    default_waiting,
+    lost,
+    removed_to_restart_all,
+    settled,
+    status_without_instance,
+)
 from services.podworker.core.model import PodMemory, RuntimeContainer, RuntimePod
+from services.podworker.core.readiness import is_held_by_post_start, is_ready, is_started
+from services.podworker.core.restart_rules import is_plain_init
 from services.podworker.core.restarts import ended_at, should_start
-from services.podworker.core.results import CONTAINER_CREATING, POD_INITIALIZING
-from shared.kube.pod import Container, Pod
+from shared.kube.pod import Container, Pod, is_sidecar
 from shared.kube.status import (
+    TERMINAL,
     ContainerState,
     ContainerStatus,
     StateRunning,
@@ -19,60 +33,117 @@ from shared.kube.status import (
 )
 from shared.kube.times import rfc3339
 
-STATUS_UNKNOWN = "ContainerStatusUnknown"
-STATUS_UNKNOWN_EXIT_CODE = 137
 OOM_EXIT_CODE = 137
-_LOST_WHILE_RUNNING = "The container could not be located when the pod was deleted.  The container used to be Running"
-_LOST_AT_END = "The container could not be located when the pod was terminated"
-_NOTHING = ContainerState()
+MESSAGES_BYTES = 12 * 1024
+"""Of all termination messages of a pod; each container may have an equal share (kubelet:
+MaxPodTerminationMessageLogLength)."""
 
 
-def container_statuses(pod: Pod, memory: PodMemory, runtime: RuntimePod) -> list[ContainerStatus]:
-    """Of the regular containers, by name."""
-    statuses = [_status(pod, c, memory, runtime) for c in pod.spec.containers]
-    return sorted(statuses, key=lambda status: status.name)
+class Statuses(NamedTuple):
+    init: list[ContainerStatus]
+    """In the order of the spec."""
+    regular: list[ContainerStatus]
+    """By name."""
+    ephemeral: list[ContainerStatus]
+    """By name. They count for nothing else."""
 
 
-def init_container_statuses(pod: Pod, memory: PodMemory, runtime: RuntimePod) -> list[ContainerStatus]:
-    """Of the init containers, in the order of the spec. A plain one is ready once it has exited with 0."""
-    statuses = [_status(pod, c, memory, runtime) for c in pod.spec.init_containers]
-    return [replace(status, ready=_has_completed(status.state)) for status in statuses]
+def all_statuses(pod: Pod, memory: PodMemory, runtime: RuntimePod) -> Statuses:
+    """Of all containers of the pod."""
+    init = [_init_status(pod, c, memory, runtime) for c in pod.spec.init_containers]
+    regular = [_status(pod, c, memory, runtime) for c in pod.spec.containers]
+    ephemeral = [_status(pod, c, memory, runtime) for c in pod.spec.ephemeral_containers]
+    if has_ended(memory, runtime):
+        init, regular = settled(pod, init, regular)
+    share = MESSAGES_BYTES // max(1, len(init) + len(regular) + len(ephemeral))
+    return Statuses(
+        init=[_cut(status, share) for status in init],
+        regular=sorted((_cut(status, share) for status in regular), key=lambda status: status.name),
+        ephemeral=sorted((_cut(status, share) for status in ephemeral), key=lambda status: status.name),
+    )
 
 
-def _has_completed(state: ContainerState) -> bool:
-    return state.terminated is not None and state.terminated.exit_code == 0
+def has_ended(memory: PodMemory, runtime: RuntimePod) -> bool:
+    """Whether the pod is over and nothing of it runs any more: told to end, or its phase is terminal."""
+    if memory.terminated_at is not None:
+        return True
+    if memory.status is None or memory.status.phase not in TERMINAL:
+        return False
+    return not runtime.running and not any(sandbox.ready for sandbox in runtime.sandboxes)
+
+
+def _init_status(pod: Pod, container: Container, memory: PodMemory, runtime: RuntimePod) -> ContainerStatus:
+    """A plain one is ready once it has exited with 0."""
+    status = _status(pod, container, memory, runtime)
+    if is_sidecar(container):
+        return status
+    end = status.state.terminated
+    return replace(status, ready=end is not None and end.exit_code == 0)
 
 
 def _status(pod: Pod, container: Container, memory: PodMemory, runtime: RuntimePod) -> ContainerStatus:
     previous = _previous(memory, container.name)
     seen = [c for c in runtime.containers if c.name == container.name][:2]
-    status = _of_instances(seen) if seen else _without_instance(pod, container, memory, previous)
-    status = _with_waiting_reason(status, pod, memory, seen[0] if seen else None)
-    return _settled(status, memory, previous)
+    if not seen:
+        status = status_without_instance(pod, container, memory, runtime, previous)
+        return _with_waiting_reason(status, pod, memory, None)
+    status = _of_instances(container, memory, seen, previous)
+    if is_held_by_post_start(container, seen[0], memory):
+        return replace(status, state=_held(pod, memory, seen[0], previous))
+    return _with_waiting_reason(status, pod, memory, seen[0])
 
 
 def _previous(memory: PodMemory, name: str) -> ContainerStatus | None:
-    if memory.status is None:
+    before = memory.status
+    if before is None:
         return None
-    both = (*memory.status.container_statuses, *memory.status.init_container_statuses)
-    return next((status for status in both if status.name == name), None)
+    every = (*before.container_statuses, *before.init_container_statuses, *before.ephemeral_container_statuses)
+    return next((status for status in every if status.name == name), None)
 
 
-def _of_instances(seen: Sequence[RuntimeContainer]) -> ContainerStatus:
+def _of_instances(
+    container: Container, memory: PodMemory, seen: Sequence[RuntimeContainer], previous: ContainerStatus | None
+) -> ContainerStatus:
     """The newest instance is the state, the one before it the last state."""
     newest = seen[0]
-    running = newest.state == "running"
     return ContainerStatus(
         name=newest.name,
-        state=state_of(newest),
-        last_state=state_of(seen[1]) if len(seen) > 1 else _NOTHING,
-        ready=running,
+        state=_state_after(newest, previous),
+        last_state=_last_state(seen, memory, previous),
+        ready=is_ready(container, newest, memory),
         restart_count=newest.attempt,
         image=newest.image,
         image_id=newest.image_id,
         container_id=_full_id(newest),
-        started=running,
+        started=is_started(container, newest, memory),
+        stop_signal=container.lifecycle.stop_signal if container.lifecycle is not None else "",
     )
+
+
+def _state_after(newest: RuntimeContainer, previous: ContainerStatus | None) -> ContainerState:
+    """kubelet: one that ran, and whose state can't be told any more, has ended."""
+    if newest.state != "unknown" or previous is None:
+        return state_of(newest)
+    end = previous.state.terminated
+    was_running = previous.state.running is not None
+    return lost(LOST_AT_END) if was_running or (end and end.reason == STATUS_UNKNOWN) else state_of(newest)
+
+
+def _last_state(
+    seen: Sequence[RuntimeContainer], memory: PodMemory, previous: ContainerStatus | None
+) -> ContainerState:
+    """How the instance before the newest one ended; what was told of it stays when it is removed."""
+    newest = seen[0]
+    if len(seen) > 1:
+        return state_of(seen[1])
+    if memory.restarted.get(newest.name) == newest.attempt - 1:
+        return removed_to_restart_all()
+    if previous is None:
+        return NO_STATE
+    for state in (previous.state, previous.last_state):
+        if state.terminated is not None and state.terminated.container_id != _full_id(newest):
+            return state
+    return NO_STATE
 
 
 def _full_id(container: RuntimeContainer) -> str:
@@ -120,42 +191,14 @@ def _time(instant: float | None) -> str | None:
     return None if instant is None else rfc3339(instant)
 
 
-def _without_instance(
-    pod: Pod, container: Container, memory: PodMemory, previous: ContainerStatus | None
-) -> ContainerStatus:
-    """Nothing of the container is there: it wasn't made yet, or somebody removed it."""
-    if previous is not None and previous.state.terminated is not None:
-        return previous
-    status = ContainerStatus(
-        name=container.name,
-        state=ContainerState(waiting=StateWaiting(reason=_default_reason(pod))),
-        last_state=_NOTHING if previous is None else previous.last_state,
-        ready=False,
-        restart_count=0 if previous is None else previous.restart_count,
-        image=container.image,
-        image_id="",
-        started=False,
-    )
-    if previous is None or previous.state.running is None:
-        return status
-    # kubelet: a container that ran and vanished counts as ended, else the pod would fall back to Pending.
-    lost = ContainerState(terminated=_unknown_end(_LOST_WHILE_RUNNING))
-    ending = memory.termination is not None
-    return replace(status, last_state=lost, restart_count=status.restart_count + (0 if ending else 1))
-
-
-def _default_reason(pod: Pod) -> str:
-    return POD_INITIALIZING if pod.spec.init_containers else CONTAINER_CREATING
-
-
-def _unknown_end(message: str) -> StateTerminated:
-    return StateTerminated(
-        exit_code=STATUS_UNKNOWN_EXIT_CODE,
-        reason=STATUS_UNKNOWN,
-        message=message,
-        started_at=None,
-        finished_at=None,
-    )
+def _held(pod: Pod, memory: PodMemory, newest: RuntimeContainer, previous: ContainerStatus | None) -> ContainerState:
+    """Of a container that runs while its postStart hook does: kubelet, what it waited for stays shown."""
+    hook = memory.post_starts.get(newest.id)
+    if hook is not None and hook.state == "failed":
+        return ContainerState(waiting=StateWaiting(reason=POST_START_HOOK_ERROR, message=hook.message))
+    if previous is not None and previous.state.waiting is not None and previous.state.waiting.reason:
+        return previous.state
+    return default_waiting(pod)
 
 
 def _with_waiting_reason(
@@ -163,21 +206,35 @@ def _with_waiting_reason(
 ) -> ContainerStatus:
     """The reason cache: why a container that is to start doesn't. A state that has ended becomes the last."""
     waiting = memory.waiting.get(status.name)
-    if waiting is None or not should_start(pod, memory, newest):
+    if waiting is None or not _is_to_start(pod, memory, newest) or _is_over_init(pod, status):
         return status
     last_state = status.state if status.state.terminated is not None else status.last_state
     state = ContainerState(waiting=StateWaiting(reason=waiting.reason, message=waiting.message))
     return replace(status, state=state, last_state=last_state, ready=False, started=False)
 
 
-def _settled(status: ContainerStatus, memory: PodMemory, previous: ContainerStatus | None) -> ContainerStatus:
-    """Once the pod has ended no container may seem to wait: kubelet, for pods that had been initialized."""
-    ended = memory.terminated_at is not None
-    if not ended or status.state.terminated is not None or previous is None or not _was_initialized(memory):
+def _is_to_start(pod: Pod, memory: PodMemory, newest: RuntimeContainer | None) -> bool:
+    """In a pod that has failed nothing starts any more; what never ran goes on telling why."""
+    is_over = memory.failure is not None or (memory.status is not None and memory.status.phase in TERMINAL)
+    return should_start(pod, memory, newest) and (newest is None or not is_over)
+
+
+def _is_over_init(pod: Pod, status: ContainerStatus) -> bool:
+    end = status.state.terminated
+    return end is not None and end.exit_code == 0 and is_plain_init(pod, status.name)
+
+
+def _cut(status: ContainerStatus, share: int) -> ContainerStatus:
+    state, last_state = _cut_state(status.state, share), _cut_state(status.last_state, share)
+    if state is status.state and last_state is status.last_state:
         return status
-    return replace(status, state=ContainerState(terminated=_unknown_end(_LOST_AT_END)))
+    return replace(status, state=state, last_state=last_state)
 
 
-def _was_initialized(memory: PodMemory) -> bool:
-    condition = memory.status.condition("Initialized") if memory.status is not None else None
-    return condition is not None and condition.status == "True"
+def _cut_state(state: ContainerState, share: int) -> ContainerState:
+    """Bytes, as the kubelet counts; a character isn't cut in its middle."""
+    end = state.terminated
+    if end is None or len(end.message) * 4 <= share:
+        return state
+    message = end.message.encode()[:share].decode(errors="ignore")
+    return state if message == end.message else replace(state, terminated=replace(end, message=message))

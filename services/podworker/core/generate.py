@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from services.podworker.core.conditions import pod_conditions
-from services.podworker.core.container_states import container_statuses, init_container_statuses
+from services.podworker.core.conditions import PodFacts, pod_conditions
+from services.podworker.core.container_states import all_statuses
 from services.podworker.core.model import PodMemory, Rejection, RuntimePod
 from services.podworker.core.phase import phase_with_statuses
 from services.podworker.core.resources import qos_class
 from services.podworker.core.sandboxes import usable_sandbox
 from shared.kube.pod import Pod
-from shared.kube.status import PodIP, PodStatus
+from shared.kube.status import PodIP, PodPhase, PodStatus
 from shared.kube.times import rfc3339
 
 
@@ -22,32 +22,41 @@ def generate_status(pod: Pod, memory: PodMemory, runtime: RuntimePod, *, node_ip
     """
     if memory.rejection is not None:
         return _rejected(pod, memory, memory.rejection, now)
-    init = init_container_statuses(pod, memory, runtime)
-    regular = container_statuses(pod, memory, runtime)
-    phase = phase_with_statuses(pod, memory, runtime, init, regular)
-    same_phase = memory.status is not None and memory.status.phase == phase
+    statuses = all_statuses(pod, memory, runtime)
+    phase = phase_with_statuses(pod, memory, runtime, statuses)
+    reason, message = _cause(memory, phase)
+    facts = PodFacts(
+        phase=phase,
+        can_start_containers=usable_sandbox(pod, runtime) is not None,
+        restarts_all=bool(memory.restart_all),
+        failure=memory.failure,
+    )
     ips = _addresses(pod, memory, runtime, node_ip)
     return PodStatus(
+        observed_generation=pod.metadata.generation,
         phase=phase,
-        conditions=pod_conditions(
-            pod,
-            phase,
-            init,
-            regular,
-            memory.status,
-            can_start_containers=usable_sandbox(pod, runtime) is not None,
-            now=now,
-        ),
-        message=memory.status.message if memory.status and same_phase else "",
-        reason=memory.status.reason if memory.status and same_phase else "",
+        conditions=pod_conditions(pod, statuses, facts, memory.status, now=now),
+        message=message,
+        reason=reason,
         host_ip=node_ip,
+        host_ips=[PodIP(ip=node_ip)] if node_ip else [],
         pod_ip=ips[0] if ips else "",
         pod_ips=[PodIP(ip=ip) for ip in ips],
         start_time=_start_time(memory, now),
-        init_container_statuses=init,
-        container_statuses=regular,
+        init_container_statuses=statuses.init,
+        container_statuses=statuses.regular,
         qos_class=qos_class(pod),
+        ephemeral_container_statuses=statuses.ephemeral,
     )
+
+
+def _cause(memory: PodMemory, phase: PodPhase) -> tuple[str, str]:
+    """(reason, message) of the phase: kept while it is unchanged."""
+    if memory.status is not None and memory.status.phase == phase:
+        return memory.status.reason, memory.status.message
+    if memory.failure is not None and phase == "Failed":
+        return memory.failure.reason, memory.failure.message
+    return "", ""
 
 
 def remember_status(memory: PodMemory, status: PodStatus, *, now: float) -> PodMemory:
@@ -63,6 +72,7 @@ def remember_status(memory: PodMemory, status: PodStatus, *, now: float) -> PodM
 def _rejected(pod: Pod, memory: PodMemory, rejection: Rejection, now: float) -> PodStatus:
     """kubelet: a pod that wasn't admitted has no container statuses, no address and no conditions."""
     return PodStatus(
+        observed_generation=pod.metadata.generation,
         phase="Failed",
         reason=rejection.reason,
         message=f"Pod was rejected: {rejection.message}",

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
-from services.podworker.core.container_states import container_statuses, init_container_statuses
-from services.podworker.core.model import PodMemory, RuntimeContainer, RuntimePod
-from services.podworker.core.restarts import is_replaced
-from shared.kube.pod import Pod
-from shared.kube.status import ContainerStatus, PodPhase, StateTerminated
+from msgspec.structs import replace
 
-TERMINAL: tuple[PodPhase, ...] = ("Succeeded", "Failed")
+from services.podworker.core.container_states import Statuses, all_statuses
+from services.podworker.core.lost_containers import RESTARTING_ALL
+from services.podworker.core.model import PodMemory, RuntimePod
+from services.podworker.core.restart_rules import restarts_after_exit
+from services.podworker.core.restarts import should_start
+from shared.kube.pod import Pod, is_sidecar
+from shared.kube.status import TERMINAL, ContainerStatus, PodPhase, StateTerminated
+
+MayRestart = Callable[[str, StateTerminated], bool]
+"""(container's name, how it ended) -> whether it is started again."""
 
 
 def is_terminal(phase: PodPhase) -> bool:
@@ -19,39 +24,56 @@ def is_terminal(phase: PodPhase) -> bool:
 
 def projected_phase(pod: Pod, memory: PodMemory, runtime: RuntimePod) -> PodPhase:
     """The phase that the containers give now; one that was terminal before stays."""
-    if memory.status is not None and is_terminal(memory.status.phase):
-        return memory.status.phase
-    init = init_container_statuses(pod, memory, runtime)
-    return phase_with_statuses(pod, memory, runtime, init, container_statuses(pod, memory, runtime))
+    return _given_phase(memory) or phase_with_statuses(pod, memory, runtime, all_statuses(pod, memory, runtime))
 
 
-def phase_with_statuses(
-    pod: Pod,
-    memory: PodMemory,
-    runtime: RuntimePod,
-    init: Sequence[ContainerStatus],
-    regular: Sequence[ContainerStatus],
-) -> PodPhase:
+def phase_with_statuses(pod: Pod, memory: PodMemory, runtime: RuntimePod, statuses: Statuses) -> PodPhase:
     """As `projected_phase`, with the statuses computed already."""
-    if memory.status is not None and is_terminal(memory.status.phase):
-        return memory.status.phase
-    ended = memory.terminated_at is not None
+    given = _given_phase(memory)
+    if given is not None:
+        return given
+    is_torn_down = memory.terminated_at is not None and memory.source == "api"
     phase = pod_phase(
         pod,
-        init,
-        regular,
-        has_started=any(c.state in ("created", "running") for c in runtime.containers),
-        has_ended=ended and memory.source == "api",
-        is_restarting=any(is_replaced(pod, memory, c) for c in _newest(pod, runtime)),
+        statuses.init,
+        statuses.regular,
+        has_initialized=_has_initialized(pod, runtime),
+        is_torn_down=is_torn_down,
+        may_restart=_restarts_of(pod, memory, runtime),
     )
-    if ended and memory.source == "api" and not is_terminal(phase):
-        # kubelet: whatever was missing, a pod of the API ends in a terminal phase.
-        return "Failed"
-    return phase
+    # kubelet: whatever was missing, a pod of the API ends in a terminal phase.
+    return "Failed" if is_torn_down and not is_terminal(phase) else phase
 
 
-def _newest(pod: Pod, runtime: RuntimePod) -> Iterable[RuntimeContainer]:
-    return (c for spec in pod.spec.containers if (c := runtime.newest(spec.name)) is not None)
+def _given_phase(memory: PodMemory) -> PodPhase | None:
+    """Whatever the containers do: a terminal phase sticks, and a pod that failed as a whole has failed."""
+    if memory.status is not None and is_terminal(memory.status.phase):
+        return memory.status.phase
+    return "Failed" if memory.failure is not None else None
+
+
+def _has_initialized(pod: Pod, runtime: RuntimePod) -> bool:
+    """Whether a regular container was ever made in the present sandbox. A sidecar that restarts then doesn't take the
+    pod back."""
+    sandbox = runtime.sandboxes[0] if runtime.sandboxes else None
+    if sandbox is None or not sandbox.ready:
+        return False
+    names = {container.name for container in pod.spec.containers}
+    return any(c.name in names and c.sandbox_id == sandbox.id for c in runtime.containers)
+
+
+def _restarts_of(pod: Pod, memory: PodMemory, runtime: RuntimePod) -> MayRestart:
+    """What the planner would do, were the pod not ending: one that ends keeps its phase."""
+    undisturbed = memory if memory.termination is None else replace(memory, termination=None)
+
+    def may_restart(name: str, end: StateTerminated) -> bool:
+        newest = runtime.newest(name)
+        if newest is None:
+            return end.reason == RESTARTING_ALL or restarts_after_exit(pod, name, end.exit_code)
+        # Running and shown as waiting: it was started again, and its postStart hook isn't over.
+        return newest.state == "running" or should_start(pod, undisturbed, newest)
+
+    return may_restart
 
 
 def pod_phase(
@@ -59,65 +81,65 @@ def pod_phase(
     init: Sequence[ContainerStatus],
     regular: Sequence[ContainerStatus],
     *,
-    has_started: bool = False,
-    has_ended: bool = False,
-    is_restarting: bool = False,
+    has_initialized: bool = False,
+    is_torn_down: bool = False,
+    may_restart: MayRestart | None = None,
 ) -> PodPhase:
     """The first rule that fits.
 
-    `has_started`: a regular container of the pod was created or runs; `has_ended`: the pod was torn down
-    (never set for static pods: they keep their last phase); `is_restarting`: an instance that we ended is to
-    be replaced.
+    `has_initialized`: a regular container was made in the present sandbox; `is_torn_down`: the pod was told to end
+    and has (never set for static pods: they keep their last phase).
     """
-    policy = pod.spec.restart_policy
-    if policy == "Never" and any(_failed(status) for status in init):
+    restarts = may_restart or (lambda name, end: restarts_after_exit(pod, name, end.exit_code))
+    sidecar_names = {container.name for container in pod.spec.init_containers if is_sidecar(container)}
+    plain = [status for status in init if status.name not in sidecar_names]
+    sidecars = [status for status in init if status.name in sidecar_names]
+    if any(_has_failed(status, restarts) for status in plain):
         return "Failed"
-    if not has_started and any(_is_pending_init(status) for status in init):
+    if any(end_of(status) is None for status in plain):
         return "Pending"
-    ends = [_end(status) for status in regular]
-    if any(status.state.waiting is not None and end is None for status, end in zip(regular, ends, strict=True)):
+    if not has_initialized and any(_is_starting(status) for status in sidecars):
         return "Pending"
-    running = sum(status.state.running is not None for status in regular)
-    stopped = [end for end in ends if end is not None]
-    if running + len(stopped) < len(regular) or not regular:
+    counted = [*regular, *(status for status in sidecars if end_of(status) is None)]
+    if not regular or any(_waits_for_first_start(status) for status in counted):
         return "Pending"
-    if running:
+    if any(_is_unknown(status) for status in counted):
+        return "Pending"
+    if any(status.state.running is not None for status in counted):
         return "Running"
-    if is_restarting and not has_ended:
+    ends = [(status.name, end) for status in regular if (end := end_of(status)) is not None]
+    if not is_torn_down and any(restarts(name, end) for name, end in ends):
         return "Running"
-    return _phase_of_ends(policy, regular, stopped, has_ended=has_ended)
+    return "Succeeded" if _all_succeeded(regular) else "Failed"
 
 
-def _phase_of_ends(
-    policy: str, regular: Sequence[ContainerStatus], stopped: Sequence[StateTerminated], *, has_ended: bool
-) -> PodPhase:
-    """Nothing runs, every container has ended at least once."""
-    succeeded = all(
-        status.state.terminated is not None and end.exit_code == 0 for status, end in zip(regular, stopped, strict=True)
-    )
-    if has_ended:
-        return "Succeeded" if succeeded else "Failed"
-    if policy == "Always":
-        return "Running"
-    if succeeded:
-        return "Succeeded"
-    return "Failed" if policy == "Never" else "Running"
-
-
-def _end(status: ContainerStatus) -> StateTerminated | None:
+def end_of(status: ContainerStatus) -> StateTerminated | None:
     """How a container ended that runs no more; waiting for a restart counts as ended."""
     if status.state.terminated is not None:
         return status.state.terminated
     return status.last_state.terminated if status.state.waiting is not None else None
 
 
-def _failed(status: ContainerStatus) -> bool:
-    end = _end(status)
-    return end is not None and end.exit_code != 0
+def _has_failed(status: ContainerStatus, restarts: MayRestart) -> bool:
+    """Of a plain init container: it ended badly, and that's final."""
+    end = end_of(status)
+    return end is not None and end.exit_code != 0 and not restarts(status.name, end)
 
 
-def _is_pending_init(status: ContainerStatus) -> bool:
-    """Missing, running, or not run yet. A failed one doesn't hold the pod in Pending by itself: its restart
-    does.
-    """
-    return _end(status) is None
+def _is_starting(status: ContainerStatus) -> bool:
+    """Of a sidecar: on its way to its first start, or running and not started. One that has ended is ignored."""
+    return end_of(status) is None and not (status.state.running is not None and status.started)
+
+
+def _waits_for_first_start(status: ContainerStatus) -> bool:
+    return status.state.waiting is not None and end_of(status) is None
+
+
+def _is_unknown(status: ContainerStatus) -> bool:
+    return status.state.running is None and end_of(status) is None
+
+
+def _all_succeeded(regular: Iterable[ContainerStatus]) -> bool:
+    """One that waits for a restart has not succeeded, whatever its last exit."""
+    ends = [status.state.terminated for status in regular]
+    return all(end is not None and end.exit_code == 0 for end in ends)

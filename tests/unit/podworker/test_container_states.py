@@ -5,24 +5,23 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from services.podworker.core.container_states import container_statuses
-from services.podworker.core.generate import generate_status, remember_status
-from services.podworker.core.model import PodMemory, Rejection, RuntimePod, Stop, Termination, Waiting
+from services.podworker.core.container_states import all_statuses
+from services.podworker.core.generate import generate_status
+from services.podworker.core.model import Failure, PodMemory, RuntimePod, Termination, Waiting
 from shared.kube.pod import Pod
-from shared.kube.status import ContainerStatus, PodIP, PodStatus, StateTerminated
+from shared.kube.status import ContainerStatus, StateTerminated
 from tests.support.builders import (
     NODE_IP,
     NOW,
-    POD_IP,
     a_container,
     a_memory,
     a_pod,
     a_runtime,
-    a_sandbox,
     cannot_run,
     exited,
     nothing,
     running,
+    stored,
 )
 
 POD = a_pod()
@@ -31,7 +30,7 @@ WAITING = {"c": Waiting(reason="CrashLoopBackOff", message="back-off", at=NOW)}
 
 
 def the_status(pod: Pod, memory: PodMemory, runtime: RuntimePod) -> ContainerStatus:
-    (status,) = container_statuses(pod, memory, runtime)
+    (status,) = all_statuses(pod, memory, runtime).regular
     return status
 
 
@@ -39,12 +38,6 @@ def the_end(runtime: RuntimePod, pod: Pod = POD) -> StateTerminated:
     end = the_status(pod, a_memory(), runtime).state.terminated
     assert end is not None
     return end
-
-
-def stored(pod: Pod, memory: PodMemory, runtime: RuntimePod) -> PodMemory:
-    """The memory after the status was stored."""
-    status = generate_status(pod, memory, runtime, node_ip=NODE_IP, now=NOW)
-    return remember_status(memory, status, now=NOW)
 
 
 def test_a_running_container_is_ready_and_started() -> None:
@@ -140,114 +133,108 @@ def test_a_waiting_reason_shows_only_while_a_start_is_wanted() -> None:
     assert the_status(POD, ending, a_runtime(exited(C, 1))).state.terminated
 
 
-def test_statuses_are_ordered_by_name() -> None:
-    pod = a_pod(a_container("b"), a_container("a"))
-    assert [s.name for s in container_statuses(pod, a_memory(), nothing())] == ["a", "b"]
+def test_statuses_are_ordered_by_name_and_those_of_init_containers_as_in_the_spec() -> None:
+    pod = a_pod(a_container("b"), a_container("a"), initContainers=[a_container("j"), a_container("i")])
+    assert [s.name for s in all_statuses(pod, a_memory(), nothing()).init] == ["j", "i"]
+    assert [s.name for s in all_statuses(pod, a_memory(), nothing()).regular] == ["a", "b"]
 
 
-def test_a_running_container_that_vanished_counts_as_restarted_once() -> None:
-    memory = stored(POD, a_memory(), a_runtime(running(C, attempt=1)))
-    for _ in range(3):
-        status = the_status(POD, memory, a_runtime())
-        assert status.restart_count == 2
-        assert status.last_state.terminated is not None
-        assert status.last_state.terminated.reason == "ContainerStatusUnknown"
-        assert status.last_state.terminated.message == (
-            "The container could not be located when the pod was deleted.  The container used to be Running"
-        )
-        memory = stored(POD, memory, a_runtime())
-    assert memory.status is not None
-    assert memory.status.phase == "Running"
+def test_ephemeral_containers_have_statuses_of_their_own() -> None:
+    pod = a_pod(ephemeralContainers=[a_container("debug")])
+    shown = all_statuses(pod, a_memory(), a_runtime(running(pod.spec.ephemeral_containers[0]), running(C)))
+    assert [(s.name, s.state.running is not None) for s in shown.ephemeral] == [("debug", True)]
+    assert [s.name for s in shown.regular] == ["c"]
 
 
-def test_a_vanished_dead_container_keeps_its_status() -> None:
-    never = a_pod(restartPolicy="Never")
-    memory = stored(never, a_memory(), a_runtime(exited(C, 3)))
-    assert memory.status is not None
-    assert container_statuses(never, memory, nothing()) == memory.status.container_statuses
-
-
-def test_at_the_end_no_container_of_an_initialized_pod_seems_to_wait() -> None:
-    memory = stored(POD, a_memory(waiting=WAITING), a_runtime(exited(C, 1)))
-    ended = msgspec.structs.replace(
-        memory, termination=Termination(at=NOW, grace=1, reason="removed"), terminated_at=NOW
-    )
-    end = the_status(POD, ended, nothing()).state.terminated
-    assert end is not None
-    assert (end.reason, end.exit_code) == ("ContainerStatusUnknown", 137)
-    assert end.message == "The container could not be located when the pod was terminated"
-
-
-def test_a_container_that_never_came_to_be_waits_to_the_end_of_its_pod() -> None:
-    ended = a_memory(termination=Termination(at=NOW, grace=1, reason="removed"), terminated_at=NOW)
-    assert the_status(POD, ended, nothing()).state.waiting
-
-
-# -- the pod's other fields
-
-
-def generated(memory: PodMemory, runtime: RuntimePod, pod: Pod = POD, node_ip: str = NODE_IP) -> PodStatus:
-    return generate_status(pod, memory, runtime, node_ip=node_ip, now=NOW)
-
-
-def test_addresses_stay_after_the_sandbox_has_gone() -> None:
-    memory = stored(POD, a_memory(), a_runtime(running(C)))
-    status = generated(memory, a_runtime(exited(C), sandboxes=(a_sandbox(ready=False),)))
-    assert (status.host_ip, status.pod_ip, status.pod_ips) == (NODE_IP, POD_IP, [PodIP(ip=POD_IP)])
-    ready = status.condition("PodReadyToStartContainers")
-    assert ready is not None
-    assert ready.status == "False"
-
-
-def test_one_address_per_family_the_nodes_first() -> None:
-    sandbox = a_sandbox(ips=("172.17.0.2", "fd00::2", "172.17.0.3"))
-    assert [ip.ip for ip in generated(a_memory(), a_runtime(sandboxes=(sandbox,))).pod_ips] == [
-        "172.17.0.2",
-        "fd00::2",
-    ]
-    v6 = generated(a_memory(), a_runtime(sandboxes=(sandbox,)), node_ip="2001:db8::1")
-    assert v6.pod_ip == "fd00::2"
-
-
-def test_a_host_network_pod_has_the_nodes_address() -> None:
-    pod = a_pod(hostNetwork=True)
-    assert generated(a_memory(), a_runtime(sandboxes=()), pod).pod_ip == NODE_IP
-
-
-def test_the_start_time_is_that_of_the_first_status() -> None:
-    memory = stored(POD, a_memory(), nothing())
-    later = generate_status(POD, memory, a_runtime(), node_ip=NODE_IP, now=NOW + 99)
-    assert later.start_time == "2027-01-15T08:00:00Z"
-
-
-def test_a_rejected_pod_has_its_reason_and_no_containers() -> None:
-    memory = a_memory(admitted=False, rejection=Rejection(reason="NodePorts", message="no free ports"))
-    assert msgspec.to_builtins(generated(memory, nothing())) == {
-        "phase": "Failed",
-        "message": "Pod was rejected: no free ports",
-        "reason": "NodePorts",
-        "startTime": "2027-01-15T08:00:00Z",
-        "qosClass": "BestEffort",
-    }
-
-
-def test_reason_and_message_stay_while_the_phase_does() -> None:
-    evicted = PodStatus(phase="Failed", reason="Evicted", message="m", qos_class="BestEffort")
-    status = generated(a_memory(status=evicted), a_runtime(exited(C)))
-    assert (status.phase, status.reason, status.message) == ("Failed", "Evicted", "m")
-
-
-def test_an_ended_static_pod_keeps_its_phase_and_one_of_the_api_gets_a_terminal_one() -> None:
-    ending = Termination(at=NOW, grace=1, reason="removed")
-    stops = {"c-0": Stop(deadline=NOW, reason="terminating")}
-    for source, phase in (("file", "Running"), ("api", "Failed")):
-        memory = stored(POD, a_memory(source=source), a_runtime(running(C)))
-        memory = msgspec.structs.replace(memory, termination=ending, terminated_at=NOW, stops=stops)
-        assert generated(memory, a_runtime(exited(C, 143))).phase == phase
-
-
-def test_generating_again_changes_nothing() -> None:
-    runtime = a_runtime(running(C), exited(C, 1))
+def test_the_last_state_stays_when_its_container_was_removed() -> None:
+    runtime = a_runtime(running(C, attempt=1), exited(C, 3))
     memory = stored(POD, a_memory(), runtime)
-    again = generate_status(POD, memory, runtime, node_ip=NODE_IP, now=NOW + 500)
-    assert again == memory.status
+    status = the_status(POD, memory, a_runtime(running(C, attempt=1)))
+    assert status.last_state.terminated is not None
+    assert status.last_state.terminated.exit_code == 3
+
+
+def test_an_instance_is_never_its_own_last_state() -> None:
+    """Backed off, its end was the last state; with the pod's end it's the state."""
+    memory = stored(POD, a_memory(waiting=WAITING), a_runtime(exited(C, 1)))
+    ending = msgspec.structs.replace(memory, termination=Termination(at=NOW, grace=1, reason="removed"))
+    status = the_status(POD, ending, a_runtime(exited(C, 1)))
+    assert status.state.terminated is not None
+    assert msgspec.to_builtins(status.last_state) == {}
+
+
+def test_in_a_pod_that_has_failed_nothing_waits_for_a_restart() -> None:
+    failed = a_memory(waiting=WAITING, failure=Failure(reason="DeadlineExceeded", message=""))
+    assert the_status(POD, failed, a_runtime(exited(C, 1))).state.terminated
+    waiting = the_status(POD, failed, nothing()).state.waiting
+    assert waiting is not None
+    assert waiting.reason == "CrashLoopBackOff"
+
+
+@pytest.mark.parametrize(("others", "share"), [((), 12288), (("d",), 6144), (("d", "e", "f", "g"), 2457)])
+def test_each_containers_messages_are_cut_to_its_share_of_the_pods_12_kib(others: tuple[str, ...], share: int) -> None:
+    pod = a_pod(a_container("c"), *map(a_container, others[1:]), initContainers=[*map(a_container, others[:1])])
+    ends = [exited(C, 1, attempt=n, error="e" * 10000, termination_message="ä" * 3000) for n in (1, 0)]
+    status = next(s for s in all_statuses(pod, a_memory(), a_runtime(*ends)).regular if s.name == "c")
+    for state in (status.state, status.last_state):
+        assert state.terminated is not None
+        message = state.terminated.message
+        assert share - 1 <= len(message.encode()) <= share
+        assert set(message) <= set("e: ä")
+
+
+def test_the_stop_signal_is_told_where_the_definition_names_one() -> None:
+    pod = a_pod(a_container("c", lifecycle={"stopSignal": "SIGUSR1"}))
+    status = the_status(pod, a_memory(), a_runtime(running(pod.spec.containers[0])))
+    assert msgspec.to_builtins(status)["stopSignal"] == "SIGUSR1"
+
+
+@pytest.mark.parametrize(
+    ("policy", "state", "phase"), [("Always", "waiting", "Running"), ("Never", "terminated", "Failed")]
+)
+def test_a_command_that_is_not_there(policy: str, state: str, phase: str) -> None:
+    """T11: RunContainerError until it's tried again; under Never that was it."""
+    pod = a_pod(restartPolicy=policy)
+    memory = a_memory(waiting={"c": Waiting(reason="RunContainerError", message="no such file", at=NOW)})
+    runtime = a_runtime(cannot_run(C, error="no such file"))
+    status = the_status(pod, memory, runtime)
+    assert list(msgspec.to_builtins(status.state)) == [state]
+    ends = [e for e in (status.state.terminated, status.last_state.terminated) if e is not None]
+    assert [(e.reason, e.message, e.exit_code) for e in ends] == [("ContainerCannotRun", "no such file", 127)]
+    assert generate_status(pod, memory, runtime, node_ip=NODE_IP, now=NOW).phase == phase
+
+
+@pytest.mark.parametrize(
+    "reason",
+    [
+        *("ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull", "ImageInspectError"),
+        *("RegistryUnavailable", "SignatureValidationFailed", "CreateContainerConfigError", "CreateContainerError"),
+    ],
+)
+@pytest.mark.parametrize("policy", ["Always", "Never"])
+def test_what_never_got_a_container_is_pending_for_ever_whatever_the_policy(reason: str, policy: str) -> None:
+    """T02, M06."""
+    pod = a_pod(restartPolicy=policy)
+    memory = a_memory(waiting={"c": Waiting(reason=reason, message="m", at=NOW)})
+    status = generate_status(pod, memory, a_runtime(), node_ip=NODE_IP, now=NOW)
+    assert msgspec.to_builtins(status.container_statuses[0].state) == {"waiting": {"reason": reason, "message": "m"}}
+    assert status.phase == "Pending"
+    conditions = {c.type: (c.status, c.message) for c in status.conditions}
+    assert conditions["PodReadyToStartContainers"] == ("True", "")
+    assert conditions["Ready"] == ("False", "containers with unready status: [c]")
+
+
+def test_one_of_two_containers_crashes() -> None:
+    """T13."""
+    pod = a_pod(a_container("c"), a_container("d"))
+    crashed, fine = pod.spec.containers
+    status = generate_status(
+        pod, a_memory(waiting=WAITING), a_runtime(exited(crashed, 1), running(fine)), node_ip=NODE_IP, now=NOW
+    )
+    ready = status.condition("Ready")
+    assert ready is not None
+    assert (status.phase, ready.status, ready.message) == (
+        "Running",
+        "False",
+        "containers with unready status: [c]",
+    )
