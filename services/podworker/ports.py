@@ -10,10 +10,14 @@ import msgspec
 
 from services.podworker.core.admission import Demand as Demand
 from services.podworker.core.admission import NodeLimits as NodeLimits
-from services.podworker.core.container_config import ContainerConfig, SandboxConfig
+from services.podworker.core.config_objects import ConfigObject
+from services.podworker.core.container_config import ContainerConfig, Mount, SandboxConfig
 from services.podworker.core.model import PodMemory, Rejection, RuntimePod
+from services.podworker.core.mounts import MountRequest
+from services.podworker.core.volumes import VolumeFault, VolumeSetup
 from shared.contracts.events import Event
 from shared.contracts.streams import ExecOptions, LogOptions
+from shared.kube.references import ConfigRef
 
 
 class RuntimeUnavailable(Exception):
@@ -255,5 +259,48 @@ class PodStore(Protocol):
         ...
 
     def delete(self, uid: str) -> None: ...
+    def bury(self, uid: str, gen: int, now: float) -> None:
+        """Delete the row of a pod that its source took away, and know for some minutes that it has ended."""
+        ...
+
+    def buried(self, uid: str, now: float) -> int | None:
+        """The generation with which the pod ended lately; None = it didn't."""
+        ...
+
     def pending_events(self, limit: int) -> list[Event]: ...
     def acknowledge_events(self, ids: Sequence[str]) -> None: ...
+
+
+class ConfigUnavailable(Exception):
+    """Whether there is such an object isn't known now: ask again later."""
+
+
+class ConfigObjects(Protocol):
+    async def get(self, uid: str, ref: ConfigRef) -> ConfigObject | None:
+        """What a pod refers to, fresh from its source; None = there is no such object. Raises ConfigUnavailable."""
+        ...
+
+
+class Volumes(Protocol):
+    """A pod's volumes on the node."""
+
+    async def set_up(self, setups: Sequence[VolumeSetup]) -> list[VolumeFault]:
+        """Make each volume so, again and again: what is right already isn't touched, files that differ are replaced at
+        once. What can't be made is told, and keeps what it had."""
+        ...
+
+    async def are_written(self, paths: Sequence[str]) -> bool:
+        """Whether each of these volumes of files has been set up once."""
+        ...
+
+    async def bind(self, container: str, requests: Sequence[MountRequest]) -> list[Mount]:
+        """Look up sub paths without leaving the volume. Raises ConfigError, OSError."""
+        ...
+
+    async def read_file(self, root: str, path: str) -> str | None:
+        """Text of a file of a volume; None = it isn't there. Raises ConfigError."""
+        ...
+
+    async def tear_down(self, uid: str) -> None:
+        """Unmount and remove all volumes of the pod; hostPaths stay as they are. Raises OSError."""
+        ...

@@ -22,6 +22,9 @@ from shared.storage.connection import SqliteFile, Transaction, as_list
 from shared.storage.migrate import check
 from shared.storage.statements import load_statements
 
+BURIED_SECONDS = 600.0
+"""How long it's known that a pod has ended: a worker's view of the bus is old for seconds, a bus whose store was rolled
+back until source has looked at it."""
 MAX_PENDING_EVENTS = 10_000
 """While status is away the outbox keeps this many events; then the oldest go."""
 
@@ -82,6 +85,17 @@ class SqlitePodStore:
     def delete(self, uid: str) -> None:
         with self._writing() as transaction:
             transaction.run(_sql["delete"], uid=uid)
+
+    def bury(self, uid: str, gen: int, now: float) -> None:
+        with self._writing() as transaction:
+            transaction.run(_sql["delete"], uid=uid)
+            transaction.run(_sql["forget_buried"], since=now - BURIED_SECONDS)
+            transaction.run(_sql["bury"], uid=uid, gen=gen, ended_at=now)
+
+    def buried(self, uid: str, now: float) -> int | None:
+        with self._reading() as transaction:
+            rows = transaction.rows(_sql["buried"], uid=uid, since=now - BURIED_SECONDS)
+        return int(rows[0]["gen"]) if rows else None
 
     def pending_events(self, limit: int) -> list[Event]:
         with self._reading() as transaction:

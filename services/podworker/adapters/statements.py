@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from sqlalchemy import bindparam, delete, func, select
 from sqlalchemy.dialects.sqlite import insert
 
-from services.podworker.adapters.tables import events, pods
+from services.podworker.adapters.tables import ended_pods, events, pods
 from shared.storage.compiling import compiled, listed_in
 from shared.storage.statements import Statement
 
@@ -37,6 +37,22 @@ STATEMENTS = {
     "all_uids": compiled(select(pods.c.uid)),
     "admitted": compiled(select(pods.c.admitted).where(_is_asked)),
     "delete": compiled(delete(pods).where(_is_asked)),
+    "bury": compiled(
+        insert(ended_pods).on_conflict_do_update(
+            index_elements=["uid"],
+            set_={
+                "gen": func.max(ended_pods.c.gen, insert(ended_pods).excluded.gen),
+                "ended_at": insert(ended_pods).excluded.ended_at,
+            },
+        ),
+        ["uid", "gen", "ended_at"],
+    ),
+    "buried": compiled(
+        select(ended_pods.c.gen).where(
+            (ended_pods.c.uid == bindparam("uid")) & (ended_pods.c.ended_at > bindparam("since"))
+        )
+    ),
+    "forget_buried": compiled(delete(ended_pods).where(ended_pods.c.ended_at <= bindparam("since"))),
     "save": _upsert(_OWN),
     "admit": _upsert((*_OWN, *_WANTED)),
     "sums": compiled(

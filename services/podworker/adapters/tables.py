@@ -32,6 +32,15 @@ pods = Table(
     Index("pods_slot", "slot"),
 )
 
+ended_pods = Table(
+    "ended_pods",
+    metadata,
+    Column("uid", Text, primary_key=True),
+    Column("gen", Integer, nullable=False),
+    Column("ended_at", Float, nullable=False),
+)
+"""Pods whose source took them away and whose rows are gone; each stays a short while."""
+
 events = Table(
     "events",
     metadata,

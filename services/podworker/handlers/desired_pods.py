@@ -43,12 +43,16 @@ class DesiredPods:
         """Only a ready list of its source without the UID removes a pod; an empty bucket tells nothing."""
         if uid in self._pods:
             return "wanted"
-        marker = self._markers.get(source)
-        if marker is not None and marker.ready and uid not in self._listed[source]:
+        if self.is_left_out(uid, source):
             return "removed"
         if source not in self._sources and self.all_sources_ready:
             return "removed"  # its source isn't configured any more
         return "unknown"
+
+    def is_left_out(self, uid: str, source: str) -> bool:
+        """A ready list of its source doesn't name the pod."""
+        marker = self._markers.get(source)
+        return marker is not None and marker.ready and uid not in self._listed[source]
 
     def on_list(self, entries: Mapping[str, bytes]) -> None:
         """A complete list of the bucket."""

@@ -99,15 +99,25 @@ class Recorder:
         self._worked()
         return rejection
 
-    def forget(self, record: PodRecord, uid: str) -> None:
-        """The pod is gone. Raises StoreUnavailable."""
+    def forget(self, record: PodRecord, uid: str, *, is_removed: bool = False) -> None:
+        """The pod is gone. `is_removed`: its source took it away, so it stays known that this generation has ended.
+        Raises StoreUnavailable."""
         try:
-            self._store.delete(uid)
+            if is_removed and record.memory is not None:
+                self._store.bury(uid, record.memory.gen, self._clock.now())
+            else:
+                self._store.delete(uid)
         except StoreUnavailable as error:
             self._failed(error)
             raise
         record.memory = record.stored = None
         record.body = record.stored_body = b""
+
+    def has_ended(self, uid: str, gen: int) -> bool:
+        """Whether this generation of the pod, or a newer one, ended a short while ago: who wants it has an old view of
+        the bus. Raises StoreUnavailable."""
+        buried = self._store.buried(uid, self._clock.now())
+        return buried is not None and gen <= buried
 
     def load_slots(self, slots: Iterable[int]) -> list[StoredPod]:
         """The rows of slots that were just gained, their instants moved to this boot's and this clock's time."""

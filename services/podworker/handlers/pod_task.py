@@ -229,6 +229,8 @@ class PodTask:
         memory, desired = self.record.memory, self.context.desired.get(self.uid)
         if memory is None and desired is None:
             return self._adopt_orphan(runtime)
+        if memory is None and desired is not None and runtime is None and self._has_ended(desired.gen):
+            return None
         if desired is not None:
             merged = merge_update(memory, desired)
             if merged.gen == desired.gen and merged.termination is None:
@@ -243,6 +245,12 @@ class PodTask:
         if memory.termination is None and self.context.desired.verdict(self.uid, memory.source) == "removed":
             memory = self._terminate(memory, runtime, "removed")
         return memory
+
+    def _has_ended(self, gen: int) -> bool:
+        ended = self.context.recorder.has_ended(self.uid, gen)
+        if ended:
+            log.info("not started, it has ended pod=%s/%s uid=%s gen=%d", self.namespace, self.name, self.uid, gen)
+        return ended
 
     def _adopt_orphan(self, runtime: RuntimePod | None) -> PodMemory | None:
         """Containers of ours that no source wants: ended by their labels, once every source was seen."""
@@ -360,7 +368,9 @@ class PodTask:
     async def _finish(self) -> float | None:
         """The pod was told to end and has: nothing of it stays. Wanted again by now, it starts anew."""
         await self.context.executor.runtime.remove_pod_leftovers(self.uid)
-        self.context.recorder.forget(self.record, self.uid)
+        source = self.record.memory.source if self.record.memory is not None else ""
+        is_removed = self.context.desired.is_left_out(self.uid, source)
+        self.context.recorder.forget(self.record, self.uid, is_removed=is_removed)
         if self.context.desired.get(self.uid) is not None:
             self._readmit_at = 0.0
             self._woken.set()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import time
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -10,8 +11,8 @@ import msgspec
 import pytest
 
 from cli.db import db_upgrade
-from shared.bus import connect
-from shared.contracts.registry import POD_REPORT
+from shared.bus import BusUnavailable, connect
+from shared.contracts.registry import POD_DESIRED, POD_REPORT
 from tests.component.podworker.worker_on_model import ENGINE, Desired, Worker, pod_body, start_worker
 from tests.support.eventually import eventually_async
 from tests.support.model_runtime import ModelRuntime
@@ -238,6 +239,48 @@ async def test_a_pod_put_back_while_it_ends_starts_again(
     await desired.put("a", "u1")
     await eventually_async(lambda: running(engine, "u1") and not first & set(engine.containers), within=20)
     await eventually_async(lambda: is_running(desired, "u1"), within=10)
+
+
+async def test_a_bus_that_was_rolled_back_starts_no_pod_that_has_ended(
+    nats_server: NatsServer, engine: ModelRuntime, data: Path, desired: Desired, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The restored store shows the pod as wanted, by its list, too; so does the view of a worker that is behind. Wanted
+    anew by its source, the same UID starts again."""
+    first = await start_worker(nats_server, data, monkeypatch)
+    await desired.put("a", "u1")
+    await eventually_async(lambda: is_running(desired, "u1"), within=10)
+    nats_server.stop()
+    shutil.copytree(nats_server.directory / "store", data / "old")
+    nats_server.start()
+    await desired.again()
+    old = desired.pods["u1"]
+    await desired.drop("u1")
+    await eventually_async(lambda: not engine.containers and not engine.sandboxes, within=15)
+    await eventually_async(lambda: first.service.facts()["pods"] == 0, within=10)
+    nats_server.stop()
+    nats_server.wipe()
+    shutil.copytree(data / "old", nats_server.directory / "store")
+    engine.calls.clear()
+    nats_server.start()
+    await eventually_async(lambda: first.service.facts()["pods"] == 1, within=15)  # it sees the pod
+    await first.stop()
+    second = await start_worker(nats_server, data, monkeypatch)
+    await eventually_async(lambda: second.service.facts()["pods"] == 1, within=15)
+    await eventually_async(lambda: desired.bus.connected, within=10)
+    other = msgspec.structs.replace(old, uid="u2", name="b", body=msgspec.Raw(pod_body("b", "u2")))
+
+    async def take_other() -> bool:
+        try:
+            return bool(await desired.bus.put(POD_DESIRED, other, "u2"))
+        except BusUnavailable:
+            return False
+
+    await eventually_async(take_other, within=10)
+    await eventually_async(lambda: is_running(desired, "u2"), within=15)
+    assert not any("_u1_" in name for _, name in engine.calls)
+    await desired.put("a", "u1")
+    await eventually_async(lambda: running(engine, "u1"), within=15)
+    await second.stop()
 
 
 async def test_the_engine_may_go_and_come(engine: ModelRuntime, desired: Desired, worker: Worker) -> None:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import msgspec
 import pytest
 
 from services.podworker.adapters import pod_store
-from services.podworker.adapters.pod_store import SqlitePodStore
+from services.podworker.adapters.pod_store import BURIED_SECONDS, SqlitePodStore
 from services.podworker.core.model import Rejection, Stop, Termination
 from services.podworker.ports import StoreUnavailable
 from shared.kube.ids import slot_of
@@ -64,6 +66,28 @@ def test_a_deleted_pod_is_gone_and_its_events_stay(store: SqlitePodStore) -> Non
     store.delete("u1")
     assert store.all_uids() == set()
     assert [event.id for event in store.pending_events(10)] == ["e1"]
+
+
+def test_a_pod_that_was_taken_away_is_known_to_have_ended_for_a_while(store: SqlitePodStore) -> None:
+    store.save(a_memory(), b"")
+    store.bury("u1", 7, 1000.0)
+    assert store.all_uids() == set()
+    assert store.buried("u1", 1000.0 + BURIED_SECONDS - 1) == 7
+    assert store.buried("u1", 1000.0 + BURIED_SECONDS) is None
+    assert store.buried("u2", 1000.0) is None
+
+
+def test_the_newest_generation_that_ended_counts(store: SqlitePodStore) -> None:
+    for gen in (7, 9, 8):
+        store.bury("u1", gen, 1000.0)
+    assert store.buried("u1", 1000.0) == 9
+
+
+def test_what_is_known_of_ended_pods_does_not_grow_for_ever(tmp_path: Path, store: SqlitePodStore) -> None:
+    for number in range(5):
+        store.bury(f"u{number}", 1, number * BURIED_SECONDS)
+    with closing(sqlite3.connect(tmp_path / "pods.db")) as connection:
+        assert connection.execute("SELECT uid FROM ended_pods").fetchall() == [("u4",)]
 
 
 def test_events_wait_in_order_until_they_are_acknowledged(store: SqlitePodStore) -> None:

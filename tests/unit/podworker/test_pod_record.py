@@ -53,6 +53,7 @@ class FakeStore:
 
     rows: dict[str, StoredPod] = field(default_factory=dict)
     events: list[Event] = field(default_factory=list)
+    graves: dict[str, int] = field(default_factory=dict)
     full: bool = False
     writes: int = 0
 
@@ -72,6 +73,13 @@ class FakeStore:
     def delete(self, uid: str) -> None:
         self._write()
         self.rows.pop(uid, None)
+
+    def bury(self, uid: str, gen: int, now: float) -> None:
+        self.delete(uid)
+        self.graves[uid] = gen
+
+    def buried(self, uid: str, now: float) -> int | None:
+        return self.graves.get(uid)
 
     def load(self, uid: str) -> StoredPod | None:
         return self.rows.get(uid)
