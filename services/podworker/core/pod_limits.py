@@ -11,6 +11,7 @@ from services.podworker.core.resources import (
     MIN_CPU_SHARES,
     cpu_milli,
     memory_limit,
+    needed_at_once,
 )
 from shared.kube.pod import Container, Pod
 
@@ -26,20 +27,21 @@ class PodLimits(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def pod_limits(pod: Pod) -> PodLimits:
-    """Shares from the sum of the requests, 2 without any; a quota or memory limit only when every container
-    has one.
+    """Shares from the requests that are needed at once, 2 without any; a quota or memory limit only when every
+    container has one, init containers included.
 
     kubelet: these three rules give a Guaranteed pod all of them and a BestEffort pod 2 shares alone.
     """
-    containers = pod.spec.containers
-    quota = sum(cpu_milli(c.resources.limits) for c in containers) * CPU_PERIOD_MICROSECONDS // 1000
+    containers = (*pod.spec.init_containers, *pod.spec.containers)
+    limit = needed_at_once(pod, lambda container: cpu_milli(container.resources.limits))
+    quota = limit * CPU_PERIOD_MICROSECONDS // 1000
     all_cpu = all(cpu_milli(c.resources.limits) > 0 for c in containers)
     all_memory = all(memory_limit(c) > 0 for c in containers)
-    shares = sum(_requested_milli(c) for c in containers) * 1024 // 1000
+    shares = needed_at_once(pod, _requested_milli) * 1024 // 1000
     return PodLimits(
         cpu_shares=max(MIN_CPU_SHARES, min(MAX_CPU_SHARES, shares)),
         cpu_quota=max(MIN_CPU_QUOTA_MICROSECONDS, quota) if all_cpu else 0,
-        memory=sum(memory_limit(c) for c in containers) if all_memory else 0,
+        memory=needed_at_once(pod, memory_limit) if all_memory else 0,
     )
 
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import PurePosixPath
 
 from services.podworker.core.node_facts import NodeFacts
-from shared.kube.pod import Container, Pod
+from shared.kube.pod import Container, Pod, is_sidecar
 from shared.kube.quantity import Quantity
 from shared.kube.status import QOSClass
 
@@ -60,6 +60,21 @@ def memory_limit(container: Container) -> int:
     return memory_bytes(container.resources.limits)
 
 
+def needed_at_once(pod: Pod, amount: Callable[[Container], int]) -> int:
+    """The most that the pod needs at any moment of its life of what `amount` says for each container.
+
+    kubelet: the regular containers with all sidecars, or an init container with the sidecars that run already.
+    """
+    sidecars = most = 0
+    for container in pod.spec.init_containers:
+        if is_sidecar(container):
+            sidecars += amount(container)
+            most = max(most, sidecars)
+        else:
+            most = max(most, sidecars + amount(container))
+    return max(most, sidecars + sum(amount(container) for container in pod.spec.containers))
+
+
 def qos_class(pod: Pod) -> QOSClass:
     """Over cpu and memory of all containers, init containers included.
 
@@ -107,6 +122,9 @@ def _oom_score_adj(pod: Pod, container: Container, node_memory: int) -> int:
             return BEST_EFFORT_OOM_SCORE_ADJ
         case "Burstable":
             request = memory_bytes(container.resources.requests)
+            if container in pod.spec.init_containers and is_sidecar(container):
+                # kubelet: a sidecar goes no earlier than the regular containers that it serves.
+                request = max(request, min(memory_bytes(c.resources.requests) for c in pod.spec.containers))
             share = 1000 * request // node_memory if node_memory > 0 else 0
             # kubelet: 3 keeps it above a Guaranteed pod, 999 below a BestEffort one.
             return max(3, min(999, 1000 - share))

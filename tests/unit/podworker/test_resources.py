@@ -8,6 +8,8 @@ import msgspec
 import pytest
 
 from services.podworker.core import resources
+from services.podworker.core.demand import demand_of
+from services.podworker.core.pod_limits import pod_limits
 from shared.kube.pod import Container, Pod
 from tests.support.builders import UID, a_container, a_node, a_pod
 
@@ -116,3 +118,45 @@ def test_a_slice_has_no_dashes_of_the_uid() -> None:
     with_dashes = msgspec.structs.replace(pod, metadata=msgspec.structs.replace(pod.metadata, uid=UUID))
     parent = resources.cgroup_parent(with_dashes, a_node(cgroup_driver="systemd"))
     assert parent == f"kubepods-besteffort-pod{UUID.replace('-', '_')}.slice"
+
+
+def with_init(*init: tuple[str, str], main: str = "100m") -> Pod:
+    """Init containers as (policy, cpu), "Always" = a sidecar."""
+    made = [
+        {**asking({"cpu": cpu, "memory": "1Mi"}, {"cpu": cpu, "memory": "1Mi"}, f"i{i}"), "restartPolicy": policy}
+        for i, (policy, cpu) in enumerate(init)
+    ]
+    return a_pod(asking({"cpu": main, "memory": "1Mi"}, {"cpu": main, "memory": "1Mi"}, "main"), initContainers=made)
+
+
+@pytest.mark.parametrize(
+    ("init", "milli"),
+    [
+        ([], 100),
+        ([("", "50m")], 100),
+        ([("", "300m"), ("", "200m")], 300),
+        ([("Always", "50m")], 150),
+        ([("Always", "50m"), ("", "300m")], 350),
+        ([("", "300m"), ("Always", "50m")], 300),
+        ([("Always", "50m"), ("Always", "60m")], 210),
+    ],
+)
+def test_a_pod_needs_what_runs_at_once(init: list[tuple[str, str]], milli: int) -> None:
+    pod = with_init(*init)
+    assert demand_of(pod).cpu_milli == milli
+    limits = pod_limits(pod)
+    assert (limits.cpu_quota, limits.cpu_shares) == (milli * 100, milli * 1024 // 1000)
+
+
+def test_an_init_container_without_a_limit_leaves_the_pod_without_one() -> None:
+    limits = pod_limits(a_pod(asking({}, FULL), initContainers=[asking(name="i")]))
+    assert (limits.cpu_quota, limits.memory) == (0, 0)
+
+
+def test_a_sidecar_is_killed_no_earlier_than_the_regular_containers() -> None:
+    side = {**asking({"memory": "1Mi"}, name="s"), "restartPolicy": "Always"}
+    plain = asking({"memory": "1Mi"}, name="i")
+    pod = a_pod(asking({"memory": "2Gi"}, name="a"), asking({"memory": "4Gi"}, name="b"), initContainers=[plain, side])
+    node = a_node(memory_bytes=8 * GIB)
+    scores = {c.name: resources.oom_score_adj(pod, c, node) for c in (*pod.spec.init_containers, *pod.spec.containers)}
+    assert scores == {"i": 999, "s": 750, "a": 750, "b": 500}
