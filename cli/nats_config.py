@@ -88,12 +88,16 @@ def _user(name: str, password: str, granted: Permissions) -> str:
     return "\n".join(
         [
             f"      {{user: {_quoted(name)}, password: {_quoted(password)}, permissions: {{",
-            f"        publish: {{allow: {_list(granted.publish)}}}",
-            f"        subscribe: {{allow: {_list(granted.subscribe)}}}",
+            f"        publish: {{allow: {_list(granted.publish)}{_denied(granted.never_publish)}}}",
+            f"        subscribe: {{allow: {_list(granted.subscribe)}{_denied(granted.never_subscribe)}}}",
             '        allow_responses: {max: 4, expires: "30s"}',
             "      }}",
         ]
     )
+
+
+def _denied(subjects: tuple[str, ...]) -> str:
+    return f", deny: {_list(subjects)}" if subjects else ""
 
 
 def _list(subjects: tuple[str, ...]) -> str:

@@ -261,6 +261,10 @@ def permissions_markdown() -> str:
         if user == OPERATOR:
             parts.append("A person with the `nats` command on the node.")
         parts += ["May publish:", _code(granted.publish), "May subscribe:", _code(granted.subscribe)]
+        if granted.never_publish:
+            parts += ["Never, in spite of that, may publish:", _code(granted.never_publish)]
+        if granted.never_subscribe:
+            parts += ["Never hears:", _code(granted.never_subscribe)]
     return "\n\n".join(parts) + "\n"
 
 

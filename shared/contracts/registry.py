@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import msgspec
 
+from shared.contracts.configs import ConfigMapData, ConfigMapQuery, ConfigsChanged, SecretData, SecretQuery
 from shared.contracts.events import (
     Event,
     EventBatch,
@@ -213,6 +214,28 @@ RELOAD = Request(
     example=ReloadCommand(),
     example_reply=Reloaded(pods=1, errors=0),
 )
+CONFIG_MAP = Request(
+    service="source",
+    kind="q",
+    what="configmap",
+    request=ConfigMapQuery,
+    reply=ConfigMapData,
+    consumers=("podworker",),
+    summary="A ConfigMap that a pod refers to.",
+    example=ConfigMapQuery(uid=_UID, name="web-config"),
+    example_reply=ConfigMapData(namespace="default", name="web-config", data={"greeting": b"hello"}),
+)
+SECRET = Request(
+    service="source",
+    kind="c",
+    what="secret",
+    request=SecretQuery,
+    reply=SecretData,
+    consumers=("podworker",),
+    summary="A Secret that a pod refers to. No other user may ask, the operator neither.",
+    example=SecretQuery(uid=_UID, name="web-token"),
+    example_reply=SecretData(namespace="default", name="web-token", data={"token": b"example"}),
+)
 EVENTS_HAND_OVER = Request(
     service="status",
     kind="c",
@@ -293,6 +316,8 @@ SUMMARY = Request(
 REQUESTS: tuple[AnyRequest, ...] = (
     SOURCES,
     RELOAD,
+    CONFIG_MAP,
+    SECRET,
     EVENTS_HAND_OVER,
     EVENTS_QUERY,
     RUNNING_PODS,
@@ -318,4 +343,13 @@ WORKER_HEARTBEAT = Hint(
     summary="A worker's loop turned.",
     example=Heartbeat(worker=0, at=_TS, slots=256, pods=12),
 )
-HINTS: tuple[AnyHint, ...] = (SLOT_RELEASED, WORKER_HEARTBEAT)
+CONFIGS_CHANGED = Hint(
+    service="source",
+    what="configs",
+    id="",
+    body=ConfigsChanged,
+    consumers=("podworker",),
+    summary="ConfigMaps or Secrets of these pods have changed, come or gone.",
+    example=ConfigsChanged(uids=[_UID]),
+)
+HINTS: tuple[AnyHint, ...] = (SLOT_RELEASED, WORKER_HEARTBEAT, CONFIGS_CHANGED)
