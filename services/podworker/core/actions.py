@@ -10,6 +10,7 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from services.podworker.core import stopping
+from services.podworker.core.deadline import fail_at_deadline
 from services.podworker.core.events_text import sandbox_changed
 from services.podworker.core.exits import tell_exits
 from services.podworker.core.hooks import without_gone_hooks
@@ -44,6 +45,8 @@ def compute_pod_actions(
     """
     draft = Draft(memory=_without_gone_stops(memory, runtime), runtime=runtime, now=now, config=config)
     tell_exits(draft, pod)
+    if pod is not None:
+        fail_at_deadline(draft, pod)
     if memory.termination is not None:
         stopping.terminate(draft)
     elif pod is None:
@@ -52,7 +55,7 @@ def compute_pod_actions(
         stopping.end_pod(draft, pod.spec.termination_grace_period_seconds, "The pod was rejected")
     elif not memory.admitted:
         draft.note("The pod isn't admitted yet")
-    elif is_terminal(projected_phase(pod, memory, runtime)):
+    elif is_terminal(projected_phase(pod, draft.memory, runtime)):
         stopping.end_pod(draft, pod.spec.termination_grace_period_seconds, "The pod has finished")
         stopping.prune(draft)
     else:
