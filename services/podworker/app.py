@@ -12,11 +12,13 @@ from pathlib import Path
 from random import Random
 from typing import Protocol, cast
 
+from services.podworker.adapters.bus_configs import BusConfigObjects
 from services.podworker.adapters.network_sockets import SocketNetwork
 from services.podworker.adapters.node_probe import node_facts, node_limits
 from services.podworker.adapters.owner_locks import OwnerLocks
 from services.podworker.adapters.pod_network import PodSockets
 from services.podworker.adapters.pod_store import SqlitePodStore
+from services.podworker.adapters.volume_store import VolumeStore
 from services.podworker.core.plan import SyncConfig
 from services.podworker.handlers.desired_pods import DesiredPods
 from services.podworker.handlers.event_outbox import EventOutbox
@@ -33,6 +35,7 @@ from services.podworker.handlers.queries import Queries
 from services.podworker.handlers.relist import Relist
 from services.podworker.handlers.reports import Reports
 from services.podworker.handlers.streams import Streams
+from services.podworker.handlers.volumes import VolumeKeeper
 from services.podworker.ports import (
     CommandRunner,
     ContainerRuntime,
@@ -44,6 +47,7 @@ from services.podworker.ports import (
 )
 from shared.bus import BucketWatch
 from shared.contracts.registry import (
+    CONFIGS_CHANGED,
     PODS,
     RUNNING_PODS,
     SLOT_RELEASED,
@@ -117,14 +121,20 @@ async def build(context: Context) -> Service:
 
     ownership = Ownership(locks, on_gained=gained, on_lost=pods.lost, announce=announce, monotonic=time.monotonic)
     permits, pulls = Permits(1), Permits(1)
+    facts = node_facts(settings, instance, engine, machine)
+    is_contained = _is_mounted_socket(settings.docker_host)
+    volume_store = VolumeStore(settings.data, Path("/proc/1/root" if is_contained else "/"))
     executor = Executor(
         outside.runtime,
         outside.images,
         permits,
         pulls,
-        node_facts(settings, instance, engine, machine),
+        facts,
         SyncConfig(crash_max=settings.config.max_restart_period_seconds),
         clock,
+        volumes=VolumeKeeper(
+            volume_store, BusConfigObjects(bus), facts, clock, refresh_seconds=settings.config.sync_seconds
+        ),
     )
     network, rng = SocketNetwork(), Random()  # noqa: S311 - jitter
     pods.use(
@@ -149,7 +159,7 @@ async def build(context: Context) -> Service:
         clock,
         pods.listed,
         pods.runtime_changed,
-        give_up_seconds=GIVE_UP_SECONDS if _is_mounted_socket(settings.docker_host) else None,
+        give_up_seconds=GIVE_UP_SECONDS if is_contained else None,
     )
     watch = BucketWatch(bus, PODS, desired.on_list, desired.on_change)
     streams = StreamServer(settings.paths.run / f"{context.process}.sock")
@@ -196,6 +206,7 @@ async def build(context: Context) -> Service:
         await bus.serve(RUNNING_PODS, queries.running)
         await bus.serve(STREAM, queries.stream)
         await bus.on_hint(SLOT_RELEASED, lambda slot, _: ownership.released(int(slot)))
+        await bus.on_hint(CONFIGS_CHANGED, lambda _, changed: pods.configs_changed(changed.uids))
 
     async def ready() -> None:
         await watch.listed.wait()
@@ -210,6 +221,7 @@ async def build(context: Context) -> Service:
         await streams.stop()
         store.close()
         outside.close()
+        volume_store.close()
         if not busy:  # else the end of this process frees them, when nothing of it can act any more
             locks.close()
 

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from services.podworker.core.container_config import ContainerConfig, PortMapping, SandboxConfig
+from services.podworker.core.container_config import ContainerConfig, Mount, PortMapping, SandboxConfig
 from services.podworker.core.hook_labels import handler_from_labels
 from services.podworker.core.model import RunState, RuntimeContainer, RuntimePod, RuntimeSandbox
 from services.podworker.ports import ImageInfo
@@ -99,9 +99,7 @@ def container_payload(config: ContainerConfig, oom_score_adj: int) -> dict[str, 
         "SecurityOpt": list(config.security_opts),
         "ShmSize": config.shm_bytes,
         # Never Binds: they make a missing source directory in silence.
-        "Mounts": [
-            {"Type": "bind", "Source": m.source, "Target": m.target, "ReadOnly": m.read_only} for m in config.mounts
-        ],
+        "Mounts": [_mount(mount) for mount in config.mounts],
         **_fixed_host_config(config.log_max_bytes, config.log_max_files),
     }
     payload: dict[str, Any] = {
@@ -197,6 +195,18 @@ def _fixed_host_config(log_max_bytes: int, log_max_files: int) -> dict[str, Any]
             "Config": {"max-size": str(log_max_bytes), "max-file": str(log_max_files)},
         },
     }
+
+
+def _mount(mount: Mount) -> dict[str, Any]:
+    bind: dict[str, Any] = {
+        "Type": "bind",
+        "Source": mount.source,
+        "Target": mount.target,
+        "ReadOnly": mount.read_only,
+    }
+    if mount.propagation != "rprivate":  # the engine's own default
+        bind["BindOptions"] = {"Propagation": mount.propagation}
+    return bind
 
 
 def _bindings(ports: Sequence[PortMapping]) -> dict[str, Any]:

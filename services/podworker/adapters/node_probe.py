@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from services.podworker.core.admission import NodeLimits
@@ -17,12 +18,17 @@ _CAP_SYS_RESOURCE = 24
 def node_facts(settings: Settings, instance: str, engine: EngineInfo, machine: Machine) -> NodeFacts:
     """Raises OSError when resolvConf is set and can't be read."""
     config = settings.config
+    limits = node_limits(settings, machine)
     return NodeFacts(
         instance=instance,
         node_name=settings.node_name,
         data_dir=str(settings.data),
         sandbox_image=settings.sandbox_image,
         memory_bytes=machine.memory_bytes,
+        address=machine.address,
+        allocatable_cpu_milli=limits.cpu_milli,
+        allocatable_memory_bytes=limits.memory_bytes,
+        allocatable_storage_bytes=_storage_bytes(settings),
         cgroup_driver=engine.cgroup_driver or "cgroupfs",
         cgroup_root=config.cgroup_root,
         log_root=settings.log_root,
@@ -47,6 +53,13 @@ def node_limits(settings: Settings, machine: Machine) -> NodeLimits:
         ),
         pods=max_pods(config.max_pods, config.pods_per_core, machine.cores),
     )
+
+
+def _storage_bytes(settings: Settings) -> int:
+    config, disk = settings.config, os.statvfs(settings.data)
+    capacity = disk.f_frsize * disk.f_blocks
+    reserved = (config.system_reserved, config.kube_reserved)
+    return allocatable_bytes(capacity, "ephemeral-storage", "nodefs.available", config.eviction_hard, *reserved)
 
 
 def _may_raise_limits() -> bool:

@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from services.podworker.adapters.docker_translate import container_log_link
+from services.podworker.adapters.mounting import mounts_below, unmount_below
 from services.podworker.core.container_config import ContainerConfig, SandboxConfig
 from services.podworker.core.hosts_file import host_network_hosts_file, hosts_file
 from shared.kube import names
@@ -91,11 +92,19 @@ class PodFiles:
         if uid in ("", ".", "..") or "/" in uid:
             return
         directory = self._pods / uid
+        self._unmount(directory)
         if mounted := mounts_below(directory):
             _log.warning("pod_dir=%s stays: still mounted: %s", directory, " ".join(mounted))
         else:
             shutil.rmtree(directory, ignore_errors=True)
         self._optional(lambda: self._remove_log_directories(uid))
+
+    def _unmount(self, directory: Path) -> None:
+        """Volumes in memory, and what was bound by sub path: nothing behind those may be removed."""
+        try:
+            unmount_below(directory)
+        except OSError as error:
+            _log.warning("pod_dir=%s: not unmounted: %s", directory, error)
 
     def _remove_log_directories(self, uid: str) -> None:
         if not self._log_root.is_dir():
@@ -131,14 +140,6 @@ def read_termination_message(path: str) -> str:
     finally:
         os.close(handle)
     return text.decode(errors="replace")
-
-
-def mounts_below(directory: Path) -> list[str]:
-    """Mount points at or below the directory."""
-    root = str(directory)
-    lines = Path("/proc/self/mountinfo").read_text(encoding="utf-8", errors="replace").splitlines()
-    points = [line.split(" ", 5)[4].replace("\\040", " ") for line in lines]
-    return [point for point in points if point == root or point.startswith(root + "/")]
 
 
 def _write(path: Path, content: bytes, mode: int) -> None:

@@ -11,7 +11,8 @@ from hashlib import blake2b
 import msgspec
 
 from services.podworker.core.dns import pod_dns, pod_hostname
-from services.podworker.core.expansion import environment, expand_all
+from services.podworker.core.environment import EnvInputs, Environment, environment
+from services.podworker.core.expansion import expand_all
 from services.podworker.core.hook_labels import handler_label
 from services.podworker.core.images import with_default_tag
 from services.podworker.core.node_facts import (
@@ -47,6 +48,15 @@ class Mount(msgspec.Struct, frozen=True, kw_only=True):
     source: str
     target: str
     read_only: bool = False
+    propagation: str = "rprivate"
+    """rprivate, rslave, rshared."""
+
+
+class ContainerInputs(msgspec.Struct, frozen=True):
+    """What was asked for and prepared for one start of one container."""
+
+    environment: Environment
+    mounts: tuple[Mount, ...] = ()
 
 
 class PortMapping(msgspec.Struct, frozen=True, kw_only=True):
@@ -195,10 +205,13 @@ def container_config(
     sandbox_id: str,
     source: str,
     image_user: str = "",
+    inputs: ContainerInputs | None = None,
 ) -> ContainerConfig:
-    """One attempt of a container. `source` decides the hash; `image_user` is the image's own USER."""
+    """One attempt of a container. `source` decides the hash; `image_user` is the image's own USER; `inputs` None =
+    the pod refers to nothing that must be asked for. Raises ConfigError."""
     meta = pod.metadata
-    variables = environment(container.env)
+    given = inputs or ContainerInputs(environment(pod, container, node, EnvInputs()))
+    variables = given.environment.variables
     join = f"container:{sandbox_id}"
     termination_log = termination_log_path(node, meta.uid, container.name, attempt)
     hosts = hosts_path(node, meta.uid)
@@ -230,7 +243,7 @@ def container_config(
         pod_limits=pod_limits(pod),
         network_mode="host" if pod.spec.host_network else join,
         ipc_mode=join,
-        mounts=_mounts(container, termination_log, hosts),
+        mounts=_mounts(container, termination_log, hosts, given.mounts),
         stop_signal=container.lifecycle.stop_signal if container.lifecycle is not None else "",
         log_path=log_path,
         log_max_bytes=node.log_max_bytes,
@@ -248,11 +261,12 @@ def effective_user(image_user: str) -> str:
     return image_user.split(":", 1)[0] or "0"
 
 
-def _mounts(container: Container, termination_log: str, hosts: str) -> tuple[Mount, ...]:
-    mounts = []
+def _mounts(container: Container, termination_log: str, hosts: str, volumes: tuple[Mount, ...]) -> tuple[Mount, ...]:
+    mounts = list(volumes)
     if container.termination_message_path:
         mounts.append(Mount(source=termination_log, target=container.termination_message_path))
-    mounts.append(Mount(source=hosts, target=HOSTS_TARGET))
+    if all(mount.target != HOSTS_TARGET for mount in volumes):
+        mounts.append(Mount(source=hosts, target=HOSTS_TARGET))
     return tuple(mounts)
 
 

@@ -170,3 +170,7 @@ def sync_failed(reason: str, error: str) -> PodEvent:
 def rejected(reason: str, message: str) -> PodEvent:
     """`message` without the "Pod was rejected: " that the status puts before it."""
     return _warning(reason, message)
+
+
+def mount_failed(volume: str, error: str) -> PodEvent:
+    return _warning("FailedMount", f'MountVolume.SetUp failed for volume "{volume}" : {error}')

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-
-from shared.kube.pod import EnvVar
+from collections.abc import Iterable, Mapping
 
 
 def expand(text: str, variables: Mapping[str, str]) -> str:
@@ -38,11 +36,3 @@ def _reference(text: str, dollar: int, variables: Mapping[str, str]) -> tuple[st
 def expand_all(texts: Iterable[str], variables: Mapping[str, str]) -> tuple[str, ...]:
     """`expand` for each of a command's or an argument list's items."""
     return tuple(expand(text, variables) for text in texts)
-
-
-def environment(env: Sequence[EnvVar]) -> dict[str, str]:
-    """The container's variables by name: each value sees those defined above it; of doubles the last wins."""
-    variables: dict[str, str] = {}
-    for entry in env:
-        variables[entry.name] = expand(entry.value, variables)
-    return variables

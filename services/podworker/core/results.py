@@ -25,6 +25,9 @@ ERR_IMAGE_NEVER_PULL = "ErrImageNeverPull"
 IMAGE_PULL_BACK_OFF = "ImagePullBackOff"
 INVALID_IMAGE_NAME = "InvalidImageName"
 RUN_CONTAINER_ERROR = "RunContainerError"
+CREATE_CONTAINER_CONFIG_ERROR = "CreateContainerConfigError"
+FAILED_MOUNT = "FailedMount"
+"""Of the pod's volumes: kept for the sandbox, which waits for them."""
 
 # Reasons that describe the state of affairs and not a failure of a registry: they have no growing delay.
 _WITHOUT_IMAGE_BACKOFF = frozenset({ERR_IMAGE_NEVER_PULL, INVALID_IMAGE_NAME, "ImageInspectError"})
@@ -126,6 +129,17 @@ def record_sandbox_failed(memory: PodMemory, reason: str, message: str, *, now: 
     """The sandbox couldn't be made: tried again after the plain retry interval."""
     waiting = Waiting(reason=reason, message=message, at=now, retry_at=now + config.retry)
     return _with_waiting(memory, SANDBOX_CONTAINER, waiting)
+
+
+def retry_configuration(memory: PodMemory) -> PodMemory:
+    """What waits for a ConfigMap, a Secret or a volume may be tried at once: something has changed."""
+    freed = {
+        name: replace(waiting, retry_at=None)
+        for name, waiting in memory.waiting.items()
+        if waiting.reason in (CREATE_CONTAINER_CONFIG_ERROR, FAILED_MOUNT, CONTAINER_CREATING, POD_INITIALIZING)
+        and waiting.retry_at is not None
+    }
+    return replace(memory, waiting={**memory.waiting, **freed}) if freed else memory
 
 
 def _with_waiting(memory: PodMemory, name: str, waiting: Waiting) -> PodMemory:

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable, Sequence
 
 from services.podworker.core import events_text, images
-from services.podworker.core.container_config import container_config, sandbox_config
+from services.podworker.core.container_config import ContainerInputs, container_config, sandbox_config
 from services.podworker.core.dns import dns_events
 from services.podworker.core.events_text import PodEvent
 from services.podworker.core.model import PodMemory
@@ -26,13 +26,16 @@ from services.podworker.core.plan import (
 )
 from services.podworker.core.results import (
     ERR_IMAGE_NEVER_PULL,
+    FAILED_MOUNT,
     record_done,
     record_pull_failed,
     record_pull_progress,
     record_sandbox_failed,
     record_start_failed,
 )
+from services.podworker.core.volumes import VolumeFault
 from services.podworker.handlers.permits import Permits
+from services.podworker.handlers.volumes import VolumeKeeper
 from services.podworker.ports import (
     ContainerRuntime,
     ImageInfo,
@@ -41,7 +44,7 @@ from services.podworker.ports import (
     RuntimeRefused,
 )
 from shared.kube.names import SANDBOX_CONTAINER
-from shared.kube.pod import Pod, container_named
+from shared.kube.pod import Container, Pod, container_named
 from shared.runtime.clock import Clock
 
 log = logging.getLogger("podbus.podworker.execute")
@@ -62,6 +65,8 @@ class Executor:
         node: NodeFacts,
         config: SyncConfig,
         clock: Clock,
+        *,
+        volumes: VolumeKeeper,
     ) -> None:
         self.runtime = runtime
         self.images = image_service
@@ -70,6 +75,7 @@ class Executor:
         self.node = node
         self.config = config
         self.clock = clock
+        self.volumes = volumes
 
 
 Progress = Callable[[PodMemory], None]
@@ -90,6 +96,7 @@ class Execution:
         self._skipped: set[str] = set()
         self._failed_references: set[str] = set()
         self._holds_permit = False
+        self._volumes_are_up = False
         self.memory = memory
         self.events: list[PodEvent] = []
 
@@ -165,6 +172,12 @@ class Execution:
 
     async def _create_sandbox(self, action: CreateSandbox) -> bool:
         assert self._pod is not None
+        if faults := await self._set_up_volumes(self._pod):
+            text = "; ".join(f"volume {fault.volume}: {fault.message}" for fault in faults)
+            self.memory = record_sandbox_failed(
+                self.memory, FAILED_MOUNT, text, now=self._with.clock.now(), config=self._with.config
+            )
+            return False
         config = sandbox_config(self._pod, self._with.node, action.attempt)
         if action.attempt == 0 and SANDBOX_CONTAINER not in self.memory.waiting:  # else it was told before
             self.events.extend(dns_events(self._pod, self._with.node))
@@ -179,6 +192,28 @@ class Execution:
             return False
         self._done(action)
         return True
+
+    async def _set_up_volumes(self, pod: Pod) -> tuple[VolumeFault, ...]:
+        """Once per plan, before anything starts."""
+        if self._volumes_are_up:
+            return ()
+        faults = await self._with.volumes.set_up(pod)
+        for fault in faults:
+            log.info("volume failed pod=%s volume=%s error=%s", self._name, fault.volume, fault.message)
+            self.events.append(events_text.mount_failed(fault.volume, fault.message))
+        self._volumes_are_up = not faults
+        return faults
+
+    async def _inputs(self, pod: Pod, container: Container) -> ContainerInputs:
+        """Variables and mounts. Raises RuntimeRefused."""
+        if faults := await self._set_up_volumes(pod):
+            await self._with.volumes.still_usable(pod, faults)
+
+        async def addresses() -> tuple[str, ...]:
+            seen = await self._with.runtime.pod(pod.metadata.uid)
+            return next((s.ips for s in seen.sandboxes if s.ready), ()) if seen is not None else ()
+
+        return await self._with.volumes.for_container(pod, container, addresses)
 
     async def _pull(self, action: PullImage) -> None:
         present = await self._with.images.image(action.reference)
@@ -241,16 +276,17 @@ class Execution:
         container = container_named(self._pod, action.name)
         assert container is not None
         image = self._images.get(action.name)
-        config = container_config(
-            self._pod,
-            container,
-            self._with.node,
-            action.attempt,
-            sandbox_id=self._sandbox_id,
-            source=self.memory.source,
-            image_user=image.user if image is not None else "",
-        )
         try:
+            config = container_config(
+                self._pod,
+                container,
+                self._with.node,
+                action.attempt,
+                sandbox_id=self._sandbox_id,
+                source=self.memory.source,
+                image_user=image.user if image is not None else "",
+                inputs=await self._inputs(self._pod, container),
+            )
             container_id = await self._with.runtime.create_container(config, self._sandbox_id)
             self.events.append(events_text.created(action.name))
             await self._with.runtime.start_container(container_id)

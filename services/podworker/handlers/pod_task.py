@@ -95,6 +95,11 @@ class PodTask:
     def wake(self) -> None:
         self._woken.set()
 
+    def config_changed(self) -> None:
+        """A ConfigMap or Secret that the pod refers to."""
+        self.context.executor.volumes.config_changed(self.uid)
+        self._woken.set()
+
     def judge_again(self) -> None:
         """Another pod has ended: what a rejected pod lacked may be free now."""
         self._readmit_at = 0.0
@@ -189,6 +194,7 @@ class PodTask:
             if memory is None:
                 return None
             shown = runtime if runtime is not None else nothing_of(memory)
+            memory = self.context.executor.volumes.with_retries(memory)
             memory = self._probes.taken_into(memory, shown)
             if memory.termination is None and not memory.admitted:
                 judged = self._admit(memory)
@@ -206,6 +212,7 @@ class PodTask:
             if sync_state(plan.memory, shown) == "finished" and plan.memory.termination is not None:
                 return await self._finish()
             if not plan.actions:
+                self._tell_at_once(await self.context.executor.volumes.look_after(pod, plan.memory, shown))
                 return self._next_look(plan)
             await self._execute(pod, plan, shown)
             if self._stopping:
@@ -334,8 +341,11 @@ class PodTask:
 
     def _tell_of_probe(self, event: PodEvent) -> None:
         """At once: a verdict below its threshold makes no look that would store it."""
-        self._tell([event])
-        if self.record.memory is not None and self.record.stored is not None:
+        self._tell_at_once([event])
+
+    def _tell_at_once(self, events: list[PodEvent]) -> None:
+        self._tell(events)
+        if events and self.record.memory is not None and self.record.stored is not None:
             self.context.recorder.save(self.record, self.record.memory, [])
 
     def _tell(self, events: list[PodEvent]) -> None:
@@ -367,6 +377,7 @@ class PodTask:
 
     async def _finish(self) -> float | None:
         """The pod was told to end and has: nothing of it stays. Wanted again by now, it starts anew."""
+        self.context.executor.volumes.forget(self.uid)
         await self.context.executor.runtime.remove_pod_leftovers(self.uid)
         source = self.record.memory.source if self.record.memory is not None else ""
         is_removed = self.context.desired.is_left_out(self.uid, source)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from services.podworker.core.model import RuntimePod
 from services.podworker.handlers.desired_pods import DesiredPods
@@ -96,6 +96,12 @@ class Pods:
         desired = self._desired.get(uid)
         if desired is not None and self._ours(desired.namespace, desired.name):
             self._add(PodTask.of(self._with(), uid, desired.namespace, desired.name, None))
+
+    def configs_changed(self, uids: Iterable[str]) -> None:
+        """What these pods refer to has changed, come or gone: a hint."""
+        for uid in uids:
+            if (task := self._tasks.get(uid)) is not None:
+                task.config_changed()
 
     def runtime_changed(self, uid: str) -> None:
         """The engine told of something about that pod."""

@@ -23,6 +23,7 @@ from services.podworker.ports import RuntimeRefused
 from shared.runtime.clock import SystemClock
 from tests.support.builders import a_container, a_memory, a_node, a_pod
 from tests.support.model_runtime import ModelRuntime
+from tests.support.no_volumes import no_volumes
 
 
 class Stubborn(ModelRuntime):
@@ -54,7 +55,9 @@ async def run(*actions: Action) -> list[str]:
     """What the engine was asked for. The first refusal is raised in the end."""
     engine = Stubborn()
     permits = Permits(1)
-    executor = Executor(engine, engine, permits, Permits(1), a_node(), SyncConfig(), SystemClock())
+    executor = Executor(
+        engine, engine, permits, Permits(1), a_node(), SyncConfig(), SystemClock(), volumes=no_volumes()
+    )
     pod = a_pod(a_container())
     memory = a_memory(pod)
     execution = Execution(executor, pod, "", memory, lambda memory: None)

@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.podworker.core.expansion import environment, expand, expand_all
-from shared.kube.pod import EnvVar
+from services.podworker.core.expansion import expand, expand_all
 
 VARIABLES = {"A": "1", "B": "$(A)", "a b": "blank", "": "empty"}
 
@@ -60,20 +59,6 @@ def _doubled(text: str) -> int:
         else:
             at += 2
     return count
-
-
-def test_a_value_sees_only_what_is_defined_above_it() -> None:
-    env = [
-        EnvVar(name="B", value="$(A)"),
-        EnvVar(name="A", value="x"),
-        EnvVar(name="C", value="$(A)"),
-        EnvVar(name="A", value="$(A)y"),
-    ]
-    assert environment(env) == {"B": "$(A)", "A": "xy", "C": "x"}
-
-
-def test_a_variable_without_a_value_is_empty() -> None:
-    assert environment([EnvVar(name="A")]) == {"A": ""}
 
 
 def test_each_item_of_a_command_is_expanded_by_itself() -> None:

@@ -30,6 +30,7 @@ from shared.kube.ids import SLOTS
 from shared.runtime.clock import SystemClock
 from tests.support.builders import UID, a_container, a_node, a_pod
 from tests.support.model_runtime import ModelRuntime
+from tests.support.no_volumes import no_volumes
 
 
 class Slow(ModelRuntime):
@@ -73,7 +74,7 @@ def a_task(engine: ModelRuntime, store: SqlitePodStore) -> PodTask:
     clock = SystemClock()
     context = PodContext(
         desired=desired,
-        executor=Executor(engine, engine, Permits(1), Permits(1), a_node(), SyncConfig(), clock),
+        executor=Executor(engine, engine, Permits(1), Permits(1), a_node(), SyncConfig(), clock, volumes=no_volumes()),
         hooks=HookRunner(engine, SocketNetwork()),
         prober=Prober(engine, SocketNetwork(), clock, "192.0.2.1", Random(1)),
         recorder=Recorder(store, clock, "podworker-0"),
