@@ -34,6 +34,8 @@ def init(arguments: argparse.Namespace) -> int:
     except (OSError, ValueError, DatabaseUnusable) as error:
         complain([str(error)])
         return 1
+    for warning in settings.config_warnings:
+        print(f"warning: {warning}")
     print(f"node {settings.node_name}, data {settings.data}, bus {server.url}")
     for line in lines:
         print(line)

@@ -20,6 +20,16 @@ DEFAULT_MANIFESTS = "/etc/podbus/manifests"
 DEFAULT_SANDBOX_IMAGE = "podbus/pause:3.10"
 
 
+VARIABLES = frozenset(
+    {
+        *("PODBUS_CACHE", "PODBUS_CONFIG", "PODBUS_DATA", "PODBUS_DOCKERD_LOG", "PODBUS_LOG_LEVEL", "PODBUS_MANIFESTS"),
+        *("PODBUS_NETWORK", "PODBUS_NODE_IP", "PODBUS_NODE_NAME", "PODBUS_NO_PULL", "PODBUS_POD_LOGS", "PODBUS_PORT"),
+        *("PODBUS_READY_FD", "PODBUS_SANDBOX_IMAGE", "PODBUS_STRICT", "PODBUS_VENV", "PODBUS_WORKERS"),
+    }
+)
+"""All that somebody reads, the scripts below deploy/ among them; any other is told. PODBUS_TEST_* are the tests'."""
+
+
 class SettingsError(Exception):
     """Every problem at once: `problems` holds one sentence each, with the setting's name."""
 
@@ -63,7 +73,7 @@ class Settings:
     config: KubeletConfig = field(default_factory=KubeletConfig)
     """PODBUS_CONFIG, --config: path of a KubeletConfiguration file. Default: none."""
     config_warnings: tuple[str, ...] = ()
-    """What the configuration file says that has no effect."""
+    """What the configuration file and the environment say that has no effect."""
 
     @property
     def paths(self) -> DataPaths:
@@ -97,13 +107,26 @@ def load_settings(environment: Mapping[str, str] | None = None) -> Settings:
         log_level=_level(env, problems),
         docker_host=env.get("DOCKER_HOST") or "unix:///var/run/docker.sock",
         config=config,
-        config_warnings=tuple(warnings),
+        config_warnings=(*warnings, *_unknown_variables(env)),
     )
     if config.healthz_port == settings.port and _overlap(config.address, config.healthz_bind_address):
         problems.append(f"healthzPort: {settings.port} is the API's port too; 0 turns /healthz off")
     if problems:
         raise SettingsError(problems)
     return settings
+
+
+def _unknown_variables(env: Mapping[str, str]) -> list[str]:
+    """A mistyped name would be ignored in silence."""
+    told = []
+    for name in sorted(env.keys() - VARIABLES):
+        if name.startswith("PODBUS_") and not name.startswith("PODBUS_TEST_"):
+            import difflib  # only where there is something to tell
+
+            near = difflib.get_close_matches(name, VARIABLES, 1, 0.8)
+            hint = f"; did you mean {near[0]}?" if near else ""
+            told.append(f"{name}: unknown variable, it has no effect{hint}")
+    return told
 
 
 def configured_sources(settings: Settings) -> list[str]:

@@ -13,6 +13,7 @@ from cli.main import build_parser
 from shared.contracts.registry import BUCKETS, HINTS, KEYS, REQUESTS
 from shared.contracts.subject import SERVICES
 from shared.runtime.config_reader import _ALL_PATHS as CONFIG_FIELDS
+from shared.runtime.settings import VARIABLES
 from tests.architecture.tree import CODE, ROOT, python_files, text, tracked
 
 README = ROOT / "README.md"
@@ -48,13 +49,26 @@ def test_every_command_is_documented() -> None:
     assert [name for name in _commands(build_parser()) if f"podbus {name}" not in page] == []
 
 
-def test_every_variable_is_documented() -> None:
-    """In the settings' page, and in the operator's compose file where it can be set there."""
+def _variables_in_code() -> set[str]:
     used = set()
     for path in python_files(*CODE):
         for node in ast.walk(ast.parse(text(path))):
             if isinstance(node, ast.Constant) and isinstance(node.value, str):
-                used |= set(re.findall(r"^PODBUS_[A-Z_]+$", node.value))
+                used |= set(re.findall(r"^PODBUS_[A-Z_]+[A-Z]$", node.value))
+    return used
+
+
+def test_every_variable_is_known() -> None:
+    """An unknown one is warned of: what code and scripts read must not be."""
+    scripts = [path for path in tracked() if path.parts[0] == "deploy" or path.name == "Makefile"]
+    in_scripts = {name for path in scripts for name in re.findall(r"\$\{?(PODBUS_[A-Z_]+)", text(path))}
+    used = {name for name in _variables_in_code() | in_scripts if not name.startswith("PODBUS_TEST_")}
+    assert used == VARIABLES
+
+
+def test_every_variable_is_documented() -> None:
+    """In the settings' page, and in the operator's compose file where it can be set there."""
+    used = _variables_in_code()
     page = (ROOT / "docs/settings.md").read_text()
     assert used - INTERNAL
     assert {name for name in used - INTERNAL if f"`{name}`" not in page} == set()

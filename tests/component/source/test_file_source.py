@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from services.source.adapters import manifest_directory
 from shared.bus import connect
 from shared.contracts.registry import RELOAD, SOURCES
 from shared.contracts.sources import ReloadCommand, SourcesQuery
@@ -125,5 +126,27 @@ async def test_reload_answers_when_the_listing_is_on_the_bus(
         assert (reply.pods, reply.errors) == (1, 0)
         sources = (await api.request(SOURCES, SourcesQuery())).sources
         assert [s.source for s in sources] == ["file"]
+        await eventually_async(lambda: shown.names == {"a-n1"}, within=5)
+        await api.drain()
+
+
+async def test_a_file_that_is_written_in_place_loses_no_pod_on_the_way(
+    nats_server: NatsServer, data: Path, manifests: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its beginning is sound by itself; what it lost goes only when nobody has written for a while."""
+    monkeypatch.setattr(manifest_directory, "FRESH_SECONDS", 3600)
+    (manifests / "a.yaml").write_text(manifest("a") + "---\n" + manifest("b"))
+    async with running_source(nats_server, data, manifests), reader(nats_server) as shown:
+        await eventually_async(lambda: shown.names == {"a-n1", "b-n1"}, within=5)
+        api = await connect(nats_server.credentials("api"), node="n1", service="api", name="api")
+        with (manifests / "a.yaml").open("w") as file:
+            file.write(manifest("a"))
+            file.flush()
+            assert (await api.request(RELOAD, ReloadCommand(), timeout=5)).pods == 2
+            file.write("---\n" + manifest("b", "x:2"))
+        await eventually_async(lambda: shown.image_of("b-n1") == "x:2", within=5)
+        (manifests / "a.yaml").write_text(manifest("a"))
+        assert (await api.request(RELOAD, ReloadCommand(), timeout=5)).pods == 2
+        monkeypatch.setattr(manifest_directory, "FRESH_SECONDS", 1.0)
         await eventually_async(lambda: shown.names == {"a-n1"}, within=5)
         await api.drain()

@@ -143,3 +143,52 @@ def test_the_effective_document_reads_back_as_itself(file: Path) -> None:
     config, *_ = read(file, "staticPodPath: /m\nmaxPods: 7\nserializeImagePulls: false\nsyncFrequency: 90s\n")
     file.write_text(json.dumps(config_document(config)))
     assert load_config(file) == (config, [], [])
+
+
+def test_a_url_of_manifests_is_read_with_its_headers(file: Path) -> None:
+    body = "staticPodURL: https://me:pw@h/pods\nstaticPodURLHeader: {Authorization: [a, b]}\nhttpCheckFrequency: 5s\n"
+    config, errors, warnings = read(file, body)
+    assert (errors, warnings) == ([], [])
+    assert config.static_pod_url == "https://me:pw@h/pods"
+    assert config.static_pod_url_header == {"Authorization": ("a", "b")}
+    assert config.http_check_seconds == 5.0
+
+
+def test_what_a_url_is_asked_with_is_never_shown(file: Path) -> None:
+    body = "staticPodURL: https://me:pw@h/pods?a=b@c\nstaticPodURLHeader: {Authorization: [s3cret]}\n"
+    config, _, _ = read(file, body)
+    document = config_document(config)
+    assert document["staticPodURL"] == "https://h/pods?a=b@c"
+    assert document["staticPodURLHeader"] == {"Authorization": ["<masked>"]}
+    assert "s3cret" not in repr(config)
+
+
+@pytest.mark.parametrize(
+    ("body", "error"),
+    [
+        ("staticPodURL: ftp://h/x", "3: staticPodURL: must be an http or https URL with a host"),
+        ("staticPodURL: 'http:///x'", "3: staticPodURL: must be an http or https URL with a host"),
+        ("staticPodURL: 'http://h/a b'", "3: staticPodURL: must be an http or https URL with a host"),
+        ("staticPodURL: http://h:99999/", "3: staticPodURL: must be an http or https URL with a host"),
+        ("staticPodURLHeader: {X-A: one}", "3: staticPodURLHeader: X-A: must be a list of strings"),
+        ("staticPodURLHeader: {'X A': [one]}", '3: staticPodURLHeader: "X A" is not a header\'s name'),
+        (
+            'staticPodURLHeader: {X-A: ["s3cret\\nX-B: x"]}',
+            "3: staticPodURLHeader: X-A: a value has a character that no header may have",
+        ),
+        (
+            "allowedUnsafeSysctls: [vm.swappiness]",
+            '3: allowedUnsafeSysctls: "vm.swappiness" is not known to be namespaced',
+        ),
+        ("allowedUnsafeSysctls: [net.*.x]", '3: allowedUnsafeSysctls: "net.*.x" is not known to be namespaced'),
+    ],
+)
+def test_a_wrong_url_header_or_sysctl_is_refused(file: Path, body: str, error: str) -> None:
+    _, errors, _ = read(file, body)
+    assert errors == [error]
+
+
+def test_unsafe_sysctls_are_allowed_by_name_or_beginning(file: Path) -> None:
+    config, errors, _ = read(file, "allowedUnsafeSysctls: ['kernel.msg*', net/core/somaxconn]\n")
+    assert errors == []
+    assert config.allowed_unsafe_sysctls == ("kernel.msg*", "net.core.somaxconn")

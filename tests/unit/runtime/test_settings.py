@@ -61,3 +61,21 @@ def test_one_port_on_two_addresses_is_no_fault(tmp_path: Path) -> None:
         "address: 127.0.0.2\nhealthzBindAddress: 127.0.0.1\n"
     )
     assert problems(tmp_path, PODBUS_CONFIG=str(config), PODBUS_PORT="10248") == []
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("PODBUS_MANIFEST", "; did you mean PODBUS_MANIFESTS?"),
+        ("PODBUS_LOGLEVEL", "; did you mean PODBUS_LOG_LEVEL?"),
+        ("PODBUS_COLOUR", ""),
+    ],
+)
+def test_a_variable_that_nobody_knows_is_told_with_the_nearest_one(tmp_path: Path, name: str, told: str) -> None:
+    found = load_settings({"PODBUS_DATA": str(tmp_path), "PODBUS_NODE_NAME": "n1", name: "x"})
+    assert found.config_warnings == (f"{name}: unknown variable, it has no effect{told}",)
+
+
+def test_variables_of_others_and_of_tests_are_left_alone(tmp_path: Path) -> None:
+    env = {"PATH": "/bin", "PODBUS_TEST_ENGINE": "1", "PODBUS_READY_FD": "3", "XPODBUS_A": "1"}
+    assert load_settings({"PODBUS_DATA": str(tmp_path), "PODBUS_NODE_NAME": "n1", **env}).config_warnings == ()
