@@ -40,6 +40,11 @@ def _one_never_pulled_and_one_ready(pod: Pod) -> bool:
     return _waiting("ErrImageNeverPull")(pod) and any(c["ready"] for c in pod["status"]["containerStatuses"])
 
 
+def _one_restarted_and_one_ready(pod: Pod) -> bool:
+    statuses = pod["status"]["containerStatuses"]
+    return any(c["restartCount"] for c in statuses) and any(c["name"] == "ready" and c["ready"] for c in statuses)
+
+
 SETTLED: dict[str, Callable[[Pod], bool]] = {
     "a01": is_ready,
     "a02": _phase("Succeeded"),
@@ -51,7 +56,9 @@ SETTLED: dict[str, Callable[[Pod], bool]] = {
     "a08": _phase("Failed"),
     "a12": is_ready,
     "a13": is_ready,
+    "a20": _one_restarted_and_one_ready,
     "a25": _phase("Failed"),
+    "a29": is_ready,
     "a32": _phase("Succeeded"),
 }
 """When a case has come to rest."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
@@ -47,10 +49,6 @@ PODS = {
     "flips": manifest("flips", "sleep 2; touch /tmp/ok", readinessProbe={**sh("cat /tmp/ok"), **FAST}),
     # P02
     "dies": manifest("dies", "true", livenessProbe={**sh("echo why; exit 1"), **FAST, "failureThreshold": 3}),
-    # P03, case 05
-    "hangs": manifest(
-        "hangs", "true", readinessProbe={"exec": {"command": ["sleep", "300"]}, "periodSeconds": 2, "timeoutSeconds": 1}
-    ),
     # P04
     "web": manifest(
         "web",
@@ -81,6 +79,22 @@ PODS = {
         env=[{"name": "A", "value": "literal"}],
     ),
 }
+CASES = ("04-readiness-holds-ready", "05-exec-probe-timeout", "15-agent-restart-offline")
+SHORTER = {
+    "sleep 15;": "sleep 5;",
+    "sleep 3; test": "sleep 1; test",
+    "periodSeconds: 10": "periodSeconds: 2",
+    "periodSeconds: 5": "periodSeconds: 1",
+    'command: ["test", "-f", "/tmp/healthy"]': 'command: ["sh", "-c", "echo >> /tmp/asked; test -f /tmp/healthy"]',
+}
+"""The same situations in less time, and a readiness probe that leaves a mark."""
+
+
+def shortened(case: str) -> str:
+    text = (Path(__file__).parent.parent / "cases" / f"{case}.yaml").read_text()
+    for long, short in SHORTER.items():
+        text = text.replace(long, short)
+    return text
 
 
 @pytest.fixture(scope="module")
@@ -93,6 +107,8 @@ def node() -> Iterator[Node]:
             made.start()
             for name, text in PODS.items():
                 made.apply(f"{name}.yaml", text)
+            for case in CASES:
+                made.apply(f"{case}.yaml", shortened(case))
             yield made
         finally:
             made.close()
@@ -145,7 +161,7 @@ def test_readiness_waits_for_the_initial_delay(node: Node) -> None:
 @pytest.mark.parametrize(
     ("name", "told"),
     [
-        ("hangs", 'Readiness probe failed: command timed out: "sleep 300" timed out after 1s'),
+        ("hung-probe", 'Readiness probe failed: command timed out: "sleep 300" timed out after 1s'),
         ("lost", "Readiness probe failed: HTTP probe failed with statuscode: 404"),
         ("closed", ":81: connect: connection refused"),
     ],
@@ -156,13 +172,22 @@ def test_what_fails_is_told_and_stays_unready(node: Node, name: str, told: str) 
     status = status_of(node.pod(name))
     assert (status["ready"], status["started"], status["restartCount"]) == (False, True, 0)
     conditions = {c["type"]: c for c in node.pod(name)["status"]["conditions"]}
-    assert conditions["Ready"]["message"] == "containers with unready status: [c]"
+    assert conditions["Ready"]["message"] == f"containers with unready status: [{status['name']}]"
 
 
 def test_a_probe_that_hangs_leaves_no_process_behind(node: Node) -> None:
     """Case 05: at most two at any time."""
-    eventually(lambda: len(messages(node, "hangs", "Unhealthy")) > 0, within=60)
-    container = status_of(node.pod("hangs"))["containerID"].removeprefix("docker://")
+
+    def times() -> int:
+        events = node.json("/podbus/events")["events"]
+        return sum(
+            e["count"]
+            for e in events
+            if e["involved"]["name"] == f"hung-probe-{node.name}" and e["reason"] == "Unhealthy"
+        )
+
+    eventually(lambda: times() >= 4, within=60)
+    container = status_of(node.pod("hung-probe"))["containerID"].removeprefix("docker://")
     assert node.docker("top", container).count("sleep 300") <= 2
 
 
@@ -186,3 +211,60 @@ def test_liveness_is_not_asked_before_startup(node: Node) -> None:
     assert status_of(pod)["restartCount"] == 0
     assert not [m for m in messages(node, "slow", "Unhealthy") if m.startswith("Liveness")]
     assert [m for m in messages(node, "slow", "Unhealthy") if m.startswith("Startup")]
+
+
+def test_a_pod_is_ready_once_its_database_is(node: Node) -> None:
+    """Case 04."""
+    eventually(lambda: node.pod("app-and-db")["status"]["phase"] == "Running", within=60)
+    ready = shown_ready(node, "app-and-db")
+    statuses = {s["name"]: s for s in ready["status"]["containerStatuses"]}
+    (condition,) = [c for c in ready["status"]["conditions"] if c["type"] == "Ready"]
+    started = moment(statuses["db"]["state"]["running"]["startedAt"])
+    assert moment(condition["lastTransitionTime"]) - started >= 4
+    assert {name: s["restartCount"] for name, s in statuses.items()} == {"db": 0, "app": 0}
+    assert "Readiness probe failed: Get" in messages(node, "app-and-db", "Unhealthy")[0]
+
+
+def test_an_agent_that_comes_back_finds_its_pods_as_they_were(node: Node) -> None:
+    """Case 15: a worker killed and restarted, then the whole agent; the last test of this node."""
+    shown_ready(node, "steady")
+    before = what_must_stay(node)
+    for end_and_come_back in (kill_worker, restart_agent):
+        asked = times_asked(node)
+        end_and_come_back(node)
+        eventually(lambda so_far=asked: times_asked(node) >= so_far + 2, within=30)  # type: ignore[misc]
+        assert what_must_stay(node) == before
+    docker_id = before["containerID"].removeprefix("docker://")
+    node.docker("kill", docker_id)
+    eventually(lambda: status_of(node.pod("steady"))["containerID"] != before["containerID"], within=45)
+    shown_ready(node, "steady")
+    assert not messages(node, "steady", "Pulling")
+
+
+def what_must_stay(node: Node) -> dict[str, Any]:
+    pod = node.pod("steady")
+    status = status_of(pod)
+    (ready,) = [c for c in pod["status"]["conditions"] if c["type"] == "Ready"]
+    container = status["containerID"].removeprefix("docker://")
+    return {
+        "containerID": status["containerID"],
+        "restartCount": status["restartCount"],
+        "startedAt": status["state"]["running"]["startedAt"],
+        "ready": (ready["status"], ready["lastTransitionTime"]),
+        "startup probes": node.docker("logs", container).count("probe"),
+    }
+
+
+def times_asked(node: Node) -> int:
+    container = status_of(node.pod("steady"))["containerID"].removeprefix("docker://")
+    return int(node.docker("exec", container, "sh", "-c", "wc -l < /tmp/asked"))
+
+
+def kill_worker(node: Node) -> None:
+    for pid in node.pids("podworker"):
+        os.kill(pid, signal.SIGKILL)
+
+
+def restart_agent(node: Node) -> None:
+    node.stop()
+    node.start()

@@ -39,6 +39,12 @@ LISTED = (
         "the message says until when the back-off lasts, too",
     ),
     Listed(
+        "a29",
+        r"\.pod\.(conditions\.(Ready|ContainersReady)|containers\.c\.ready)",
+        lambda theirs, ours: ours == (True if theirs is False else ["True", None, None]),
+        "1.20.2 shows a container that has started up as ready only at the next sync, the newest Kubernetes at once",
+    ),
+    Listed(
         ".*",
         r"\.containers\.[^.]+\.OomScoreAdj",
         lambda theirs, ours: theirs is None and (ours == 1000 or 3 <= ours <= 999),
