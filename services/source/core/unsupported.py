@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from services.source.core.field_errors import FieldErrors, child_key
+from services.source.core.unsupported_volumes import refuse_unsupported_mounts, refuse_unsupported_volumes
 
 JsonObject = dict[str, Any]
 
@@ -16,12 +17,16 @@ MESSAGE = "not supported by this version of podbus"
 
 _SPEC_RUN = frozenset(
     (
+        "activeDeadlineSeconds",
         "containers",
         "dnsPolicy",
         "enableServiceLinks",
         "hostname",
+        "initContainers",
+        "readinessGates",
         "restartPolicy",
         "terminationGracePeriodSeconds",
+        "volumes",
     )
 )
 #: Read by schedulers and admission only: nothing to run on the node.
@@ -49,6 +54,7 @@ _CONTAINER = frozenset(
         "args",
         "command",
         "env",
+        "envFrom",
         "image",
         "imagePullPolicy",
         "lifecycle",
@@ -57,12 +63,15 @@ _CONTAINER = frozenset(
         "ports",
         "readinessProbe",
         "resources",
+        "restartPolicy",
+        "restartPolicyRules",
         "startupProbe",
         "stdin",
         "stdinOnce",
         "terminationMessagePath",
         "terminationMessagePolicy",
         "tty",
+        "volumeMounts",
         "workingDir",
     )
 )
@@ -83,17 +92,17 @@ def refuse_unsupported(spec: JsonObject, path: str, errors: FieldErrors) -> None
             errors.add(place, MESSAGE)
     if spec.get("dnsPolicy") == "None":
         errors.add(f"{path}.dnsPolicy", f'"None" is {MESSAGE}')
-    for index, container in enumerate(spec.get("containers") or ()):
-        _refuse_in_container(container, f"{path}.containers[{index}]", errors)
+    refuse_unsupported_volumes(spec.get("volumes") or [], f"{path}.volumes", MESSAGE, errors)
+    for kind in ("initContainers", "containers"):
+        for index, container in enumerate(spec.get(kind) or ()):
+            _refuse_in_container(container, f"{path}.{kind}[{index}]", errors)
 
 
 def _refuse_in_container(container: JsonObject, path: str, errors: FieldErrors) -> None:
     for field, value in container.items():
         if field not in _CONTAINER and not _is_empty(value):
             errors.add(f"{path}.{field}", MESSAGE)
-    for index, variable in enumerate(container.get("env") or ()):
-        if not _is_empty(variable.get("valueFrom")):
-            errors.add(f"{path}.env[{index}].valueFrom", MESSAGE)
+    refuse_unsupported_mounts(container.get("volumeMounts") or [], f"{path}.volumeMounts", MESSAGE, errors)
     resources = container.get("resources") or {}
     if resources.get("claims"):
         errors.add(f"{path}.resources.claims", MESSAGE)
