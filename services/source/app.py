@@ -6,6 +6,7 @@ import uuid
 
 from services.source.adapters.manifest_directory import ManifestDirectory
 from services.source.adapters.source_store import SqliteSourceStore
+from services.source.handlers.configs import ConfigDesk
 from services.source.handlers.feed import FeedContext
 from services.source.handlers.file_source import FileSource
 from services.source.handlers.neighbours import Neighbours
@@ -27,12 +28,14 @@ async def build(context: Context) -> Service:
     events = EventRing(bus, clock, context.process)
     tell_restart(context, events.tell)
     publisher = Publisher(bus, configured_sources(settings))
+    configs = ConfigDesk(bus, configured_sources(settings))
     sharing = FeedContext(
         store=store,
         publisher=publisher,
         events=events,
         clock=clock,
         neighbours=Neighbours(),
+        configs=configs,
         node=settings.node_name,
         epoch=uuid.uuid4().hex[:12],
         strict=settings.strict,
@@ -48,6 +51,7 @@ async def build(context: Context) -> Service:
         await bus.ensure_buckets()
         await bus.serve(SOURCES, queries.sources)
         await bus.serve(RELOAD, queries.reload)
+        await configs.serve()
 
     async def ready() -> None:
         for source in sources:
@@ -57,6 +61,7 @@ async def build(context: Context) -> Service:
         store.close()
 
     tasks: dict[str, Forever] = {"publish": publisher.run, "forget": publisher.forget, "events": events.run}
+    tasks["configs"] = configs.run
     tasks |= {source.name: source.run for source in sources}
     return Service(recover=recover, subscribe=subscribe, ready=ready, stop=stop, tasks=tasks)
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 
 from services.source.core.manifest import ObjectKey, describe
 from services.source.core.merge import SourcePlan
@@ -24,7 +24,7 @@ from shared.kube.references import ConfigRef
 class ConfigDesk:
     """Knows what every source holds; `took` is told each new plan, `run` is a guarded task."""
 
-    def __init__(self, bus: Bus, sources: Collection[SourceName]) -> None:
+    def __init__(self, bus: Bus, sources: Iterable[str]) -> None:
         """`sources`: all that are configured. Until each was listed nothing is said to be missing."""
         self._bus = bus
         self._unlisted = set(sources)

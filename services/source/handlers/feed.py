@@ -12,6 +12,7 @@ from services.source.core.merge import Listing, SourcePlan, plan_sources, replan
 from services.source.core.problems import Problem, Severity
 from services.source.core.state import SourceObject, SourceState, restored_state, stored_objects
 from services.source.core.static_pods import canonical_json
+from services.source.handlers.configs import ConfigDesk
 from services.source.handlers.neighbours import Neighbours
 from services.source.handlers.publish import Publisher
 from services.source.ports import SourceStore, StoreUnavailable
@@ -37,6 +38,7 @@ class FeedContext:
     events: EventRing
     clock: Clock
     neighbours: Neighbours
+    configs: ConfigDesk
     node: str
     epoch: str
     strict: bool
@@ -95,7 +97,9 @@ class Feed:
             context.neighbours.planned(self.source, plan)
         # A directory that isn't there yet is an empty one; a URL that hasn't answered may want anything.
         self._ready = self._ready or self.source == "file" or (listing is not None and not listing.missing)
-        problems = [*plan.problems, *context.neighbours.problems_at(self.source)]
+        # Before the pods are on the bus: whoever sees one may ask for what it refers to.
+        missing = context.configs.took(self.source, plan, is_listed=self._ready and listing is not None)
+        problems = [*plan.problems, *context.neighbours.problems_at(self.source), *missing]
         if trouble := self._remember(plan):
             problems.append(trouble)
         context.publisher.want(self._marker(plan, problems), {pod.uid: self._desired(pod) for pod in plan.pods})

@@ -22,7 +22,18 @@ def problems_of(spec: str, container: str = "") -> list[str]:
 @pytest.mark.parametrize(
     ("spec", "field"),
     [
-        ("volumes: [{name: v}]", "spec.volumes"),
+        ("volumes: [{name: v, nfs: {server: s, path: /p}}]", "spec.volumes[0].nfs"),
+        ("volumes: [{name: v, image: {reference: x}}]", "spec.volumes[0].image"),
+        ("volumes: [{name: v, emptyDir: {mode: 0700}}]", "spec.volumes[0].emptyDir.mode"),
+        ("volumes: [{name: v, configMap: {name: m, defaultUser: 1}}]", "spec.volumes[0].configMap.defaultUser"),
+        (
+            "volumes: [{name: v, secret: {secretName: m, items: [{key: k, path: p, user: 1}]}}]",
+            "spec.volumes[0].secret.items[0].user",
+        ),
+        (
+            "volumes: [{name: v, projected: {sources: [{secret: {name: m, items: [{key: k, path: p, user: 1}]}}]}}]",
+            "spec.volumes[0].projected.sources[0].secret.items[0].user",
+        ),
         ("hostNetwork: true", "spec.hostNetwork"),
         ("hostPID: true", "spec.hostPID"),
         ("hostIPC: true", "spec.hostIPC"),
@@ -44,8 +55,7 @@ def test_a_field_of_the_spec_is_refused(spec: str, field: str) -> None:
 @pytest.mark.parametrize(
     ("container", "field"),
     [
-        ("envFrom: [{configMapRef: {name: m}}]", "envFrom"),
-        ("env: [{name: A, valueFrom: {fieldRef: {fieldPath: metadata.name}}}]", "env[0].valueFrom"),
+        ("resizePolicy: [{resourceName: cpu, restartPolicy: NotRequired}]", "resizePolicy"),
         ("securityContext: {privileged: true}", "securityContext"),
         ("resources: {limits: {ephemeral-storage: 1Gi}}", "resources.limits[ephemeral-storage]"),
     ],
@@ -55,8 +65,28 @@ def test_a_field_of_a_container_is_refused(container: str, field: str) -> None:
 
 
 def test_init_containers_are_looked_through_as_well() -> None:
-    spec = "initContainers: [{name: i, image: x:1, restartPolicy: Always, envFrom: [{configMapRef: {name: m}}]}]"
-    assert problems_of(spec) == [f"spec.initContainers[0].envFrom: {MESSAGE}"]
+    spec = "initContainers: [{name: i, image: x:1, restartPolicy: Always, securityContext: {privileged: true}}]"
+    assert problems_of(spec) == [f"spec.initContainers[0].securityContext: {MESSAGE}"]
+
+
+def test_huge_pages_and_recursive_read_only_are_refused_by_their_values() -> None:
+    """By value, where another value of the field runs."""
+    pages = problems_of("volumes: [{name: v, emptyDir: {medium: HugePages-2Mi}}]")
+    assert pages == [f'spec.volumes[0].emptyDir.medium: "HugePages-2Mi" is {MESSAGE}']
+    mounts = "volumeMounts: [{name: v, mountPath: /v, readOnly: true, recursiveReadOnly: Enabled}]"
+    found = problems_of("volumes: [{name: v}]", mounts)
+    assert found == [f'spec.containers[0].volumeMounts[0].recursiveReadOnly: "Enabled" is {MESSAGE}']
+
+
+def test_the_volumes_of_this_version_are_accepted() -> None:
+    volumes = (
+        "volumes: [{name: a}, {name: b, emptyDir: {medium: Memory, sizeLimit: 1Mi}}, {name: c, hostPath: {path: /x}},"
+        " {name: d, configMap: {name: m, items: [{key: k, path: p, mode: 0400}]}}, {name: e, secret: {secretName: s}},"
+        " {name: f, downwardAPI: {items: [{path: l, fieldRef: {fieldPath: metadata.labels}}]}},"
+        " {name: g, projected: {sources: [{configMap: {name: m}}]}}]"
+    )
+    env = "env: [{name: A, valueFrom: {secretKeyRef: {name: s, key: k}}}], envFrom: [{configMapRef: {name: m}}]"
+    assert problems_of(volumes, f"volumeMounts: [{{name: a, mountPath: /a, subPathExpr: $(A)}}], {env}") == []
 
 
 @pytest.mark.parametrize(
@@ -90,7 +120,7 @@ def test_dns_policy_none_is_refused() -> None:
 
 
 def test_all_unsupported_fields_are_told_together() -> None:
-    assert len(problems_of("hostPID: true", "tty: true, envFrom: [{configMapRef: {name: m}}]")) == 2
+    assert len(problems_of("hostPID: true", "tty: true, securityContext: {privileged: true}")) == 2
 
 
 def test_the_field_table_knows_its_own_types() -> None:
