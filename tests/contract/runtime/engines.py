@@ -11,6 +11,7 @@ from typing import Any, Protocol
 from msgspec.structs import replace
 
 from services.podworker.adapters.cgroup_parent import PodCgroups
+from services.podworker.adapters.docker_exec import DockerCommands
 from services.podworker.adapters.docker_images import DockerImages
 from services.podworker.adapters.docker_runtime import DockerRuntime
 from services.podworker.adapters.pod_files import PodFiles
@@ -21,7 +22,7 @@ from services.podworker.core.container_config import (
     sandbox_config,
 )
 from services.podworker.core.node_facts import NodeFacts
-from services.podworker.ports import ContainerRuntime, ImageService
+from services.podworker.ports import CommandRunner, ContainerRuntime, ImageService
 from shared.kube.pod import Pod
 from tests.support.builders import a_container, a_node, a_pod
 from tests.support.docker_env import docker_client, sweep
@@ -38,6 +39,8 @@ class Engine(Protocol):
     def runtime(self) -> ContainerRuntime: ...
     @property
     def images(self) -> ImageService: ...
+    @property
+    def commands(self) -> CommandRunner: ...
     def restarted(self) -> ContainerRuntime:
         """The runtime as a new worker sees it."""
         ...
@@ -60,10 +63,11 @@ class DockerEngine:
             # A test's cgroups must not mix with a node's.
             cgroup_root=f"/{self.instance}",
         )
-        self._open: list[DockerRuntime | DockerImages] = []
+        self._open: list[DockerRuntime | DockerImages | DockerCommands] = []
         self.runtime = self.restarted()
         self.images = DockerImages(directory / "run")
-        self._open.append(self.images)
+        self.commands = DockerCommands()
+        self._open += [self.images, self.commands]
 
     def restarted(self) -> DockerRuntime:
         files = PodFiles(Path(self.node.data_dir), self.logs, self.container_logs)
@@ -84,7 +88,7 @@ class DockerEngine:
 class ModelEngine:
     def __init__(self) -> None:
         self.node = a_node()
-        self.runtime = self.images = ModelRuntime(time.time)
+        self.runtime = self.images = self.commands = ModelRuntime(time.time)
 
     def restarted(self) -> ModelRuntime:
         return self.runtime

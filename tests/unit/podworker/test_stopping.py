@@ -86,7 +86,7 @@ def test_a_container_that_ends_by_itself_has_no_pre_stop() -> None:
 
 @pytest.mark.parametrize("probe", ["liveness", "startup"])
 def test_a_probes_kill_has_it(probe: str) -> None:
-    pod = a_pod(a_container(lifecycle=BYE, **{f"{probe}Probe": {"exec": {"command": ["x"]}}}))
+    pod = a_pod({**a_container(lifecycle=BYE), f"{probe}Probe": {"exec": {"command": ["x"]}}})
     runtime = a_runtime(running(pod.spec.containers[0]))
     verdicts = Verdicts(liveness="failure") if probe == "liveness" else Verdicts(startup="failure")
     plan = look(a_memory(verdicts={"c-0": verdicts}), runtime, pod=pod)
