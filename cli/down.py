@@ -18,6 +18,7 @@ from typing import Any
 from cli.console import complain
 from cli.engine import Engine, EngineError
 from cli.running import Running, running, supervisor_lock
+from services.podworker.adapters.mounting import unmount_below
 from shared.kube import names
 from shared.runtime.paths import DataPaths
 
@@ -129,10 +130,20 @@ def _end_all_pods(paths: DataPaths) -> int:
             return 1
         with ThreadPoolExecutor(max_workers=max(1, len(pods))) as pool:
             faults = [fault for fault in pool.map(lambda pod: _end_pod(engine, pod), pods) if fault]
+        faults += _unmount_volumes(paths)
         complain(faults)
         return 1 if faults else 0
     finally:
         lock.release()
+
+
+def _unmount_volumes(paths: DataPaths) -> list[str]:
+    """Volumes in memory would hold it, and Secrets, until the next reboot."""
+    try:
+        unmount_below(paths.data / "pods")
+    except OSError as error:
+        return [f"a volume is still mounted: {error}"]
+    return []
 
 
 def _end_pod(engine: Engine, pod: LeftPod) -> str:

@@ -9,9 +9,10 @@ from pathlib import Path
 
 from cli.bus_liveness import keeps_values
 from cli.first_start import BusServer
-from cli.supervisor import Program
+from cli.program import Program
 from shared.contracts.acl import OPERATOR
 from shared.contracts.subject import SERVICES, ServiceName
+from shared.runtime.disk import full_disk
 from shared.runtime.service import Build, run
 from shared.runtime.settings import Settings
 
@@ -40,6 +41,7 @@ def node_programs(
             stage=3,
             stop_seconds=_NATS_STOP_SECONDS,
             answers=lambda: greets(bus.port),
+            blocked_by=lambda: full_disk(settings.paths.nats),
             alive=lambda: keeps_values(bus.port, OPERATOR, bus.passwords[OPERATOR]),
             is_echoed=False,
         )

@@ -10,14 +10,12 @@ import selectors
 import signal
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
 from cli.child import HANDLED, fork, read_some, send_signal, why_ended
-from cli.liveness import Liveness
 from cli.log_files import RotatingFile, last_lines
-from shared.runtime.backoff import Delays
+from cli.program import Process, Program
 
 EXIT_OK = 0
 EXIT_FAILED = 1
@@ -31,51 +29,9 @@ START_TRIES = 3
 HEALTHY_SECONDS = 60.0
 """After so long the next restart waits the shortest time again."""
 CHORE_SECONDS = 86400.0
-FIRST_DELAY = 0.2
-MOST_DELAY = 10.0
 _POLL_SECONDS = 0.05
 _SAME_ASK_SECONDS = 1.0
 """A second signal within this time is the same wish: `timeout` and terminals signal the process and its group."""
-
-
-@dataclass(frozen=True)
-class Program:
-    """One process to keep running."""
-
-    name: str
-    body: Callable[[int, str], int]
-    """Runs in the child with (descriptor to write a line to when ready, why its predecessor ended); its exit code."""
-    stage: int
-    """At the end the smallest is told first, and the next only when it's gone."""
-    stop_seconds: float
-    """From SIGTERM to SIGKILL."""
-    answers: Callable[[], bool] | None = None
-    """Asked until true instead of waiting for the line: for programs that can't write one."""
-    alive: Callable[[], bool] | None = None
-    """Asked every ten seconds once it's ready; when it says no again and again the process hangs, and is killed."""
-    is_echoed: bool = True
-    """Whether people at the terminal see its log lines too."""
-
-
-@dataclass
-class _Process:
-    program: Program
-    log: RotatingFile
-    delays: Delays = field(default_factory=lambda: Delays(FIRST_DELAY, MOST_DELAY))
-    liveness: Liveness = field(default_factory=lambda: Liveness(None))
-    pid: int = 0
-    started_at: float = 0.0
-    is_ready: bool = False
-    was_ready: bool = False
-    ends_before_ready: int = 0
-    start_at: float | None = 0.0
-    """When to start it; None = it runs."""
-    reason: str = ""
-    output: int | None = None
-    ready: int | None = None
-    signalled_at: float | None = None
-    killed: bool = False
-    exit_code: int = 0
 
 
 class Supervisor:
@@ -98,9 +54,7 @@ class Supervisor:
         """`say`: lines for people. `echo`: gets every log line too. `all_ready`: called once. `in_child`: lets go, in
         each child, of what only this process may hold. `chore`: run every `chore_seconds` in a short process of its
         own."""
-        self._processes = [
-            _Process(p, RotatingFile(logs / f"{p.name}.log"), liveness=Liveness(p.alive)) for p in programs
-        ]
+        self._processes = [Process.of(program, RotatingFile(logs / f"{program.name}.log")) for program in programs]
         self._say = say
         self._echo = echo
         self._all_ready = all_ready
@@ -202,7 +156,7 @@ class Supervisor:
             if process.start_at is not None and process.start_at <= now:
                 self._start(process)
 
-    def _start(self, process: _Process) -> None:
+    def _start(self, process: Process) -> None:
         output_read, output_write = os.pipe2(os.O_CLOEXEC)
         ready_read, ready_write = os.pipe2(os.O_CLOEXEC)
         close = [*self._descriptors(), output_read, ready_read]
@@ -238,7 +192,7 @@ class Supervisor:
             if process.pid and not process.is_ready and answers is not None and answers():
                 self._is_ready(process)
 
-    def _read_ready(self, process: _Process) -> None:
+    def _read_ready(self, process: Process) -> None:
         assert process.ready is not None
         line = read_some(process.ready)
         if line is None:
@@ -247,11 +201,12 @@ class Supervisor:
         if line:
             self._is_ready(process)
 
-    def _is_ready(self, process: _Process) -> None:
+    def _is_ready(self, process: Process) -> None:
         process.is_ready = process.was_ready = True
         process.liveness.begin(time.monotonic())
         took = time.monotonic() - process.started_at
-        self._say(f"{process.program.name} ready" + (f" again after {took:.1f} s" if process.reason else ""))
+        if not process.outage.is_on:
+            self._say(f"{process.program.name} ready" + (f" again after {took:.1f} s" if process.reason else ""))
 
     def _look_at_start(self, now: float) -> None:
         if self._announced:
@@ -266,7 +221,7 @@ class Supervisor:
             names = ", ".join(p.program.name for p in late)
             self._fail(f"not ready after {self._start_seconds:.0f} s: {names}", late[0])
 
-    def _fail(self, why: str, process: _Process) -> None:
+    def _fail(self, why: str, process: Process) -> None:
         self._announced = True
         self._code = EXIT_FAILED
         self._say(f"the start has failed: {why}")
@@ -310,12 +265,22 @@ class Supervisor:
             for process in self._processes:
                 if process.pid == pid:
                     self._ended(process, os.waitstatus_to_exitcode(status))
-                elif process.liveness.pid == pid and process.liveness.answered(status, time.monotonic()):
-                    self._say(f"{process.program.name} hangs: killed")
-                    process.liveness.end()
-                    send_signal(process.pid, signal.SIGKILL)
+                elif process.liveness.pid == pid:
+                    self._answered(process, status, time.monotonic())
 
-    def _ended(self, process: _Process, code: int) -> None:
+    def _answered(self, process: Process, status: int, now: float) -> None:
+        """Of its liveness."""
+        does_hang = process.liveness.answered(status, now)
+        is_killed, said = process.outage.hangs(now) if does_hang else (False, "")
+        if status == 0:
+            said = process.outage.works(now)
+        if said:
+            self._say(f"{process.program.name} {said}")
+        if is_killed:
+            process.liveness.end()
+            send_signal(process.pid, signal.SIGKILL)
+
+    def _ended(self, process: Process, code: int) -> None:
         while process.output is not None and self._read_output(process):
             pass
         self._close_output(process)  # a grandchild may hold the other end
@@ -334,9 +299,13 @@ class Supervisor:
         process.is_ready = False
         delay = process.delays.next()
         process.start_at = now + delay
-        self._say(f"{process.program.name} {process.reason} after {lived:.1f} s, starting it again in {delay:.1f} s")
+        if said := process.outage.ended(now, process.reason):
+            self._say(f"{process.program.name} {said}")
+        elif not process.outage.is_on:
+            again = f"starting it again in {delay:.1f} s"
+            self._say(f"{process.program.name} {process.reason} after {lived:.1f} s, {again}")
 
-    def _read_output(self, process: _Process) -> bool:
+    def _read_output(self, process: Process) -> bool:
         """Hand on what it wrote, a bufferful at a time; False when there is no more now."""
         assert process.output is not None
         data = read_some(process.output)
@@ -350,13 +319,13 @@ class Supervisor:
             self._echo(data)
         return True
 
-    def _close_output(self, process: _Process) -> None:
+    def _close_output(self, process: Process) -> None:
         if process.output is not None:
             self._selector.unregister(process.output)
             os.close(process.output)
             process.output = None
 
-    def _close_ready(self, process: _Process) -> None:
+    def _close_ready(self, process: Process) -> None:
         if process.ready is not None:
             self._selector.unregister(process.ready)
             os.close(process.ready)

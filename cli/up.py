@@ -21,7 +21,7 @@ from cli.nats_config import find_server, server_version
 from cli.preflight import machine_faults, node_faults, node_warnings
 from cli.running import Running, forget_running, running, supervisor_lock, write_running
 from cli.sd_notify import notify
-from cli.supervisor import EXIT_FAILED, Supervisor
+from cli.supervisor import EXIT_FAILED, START_SECONDS, Supervisor
 from shared.contracts.subject import SERVICES, ServiceName
 from shared.runtime.filelock import FileLock
 from shared.runtime.paths import DataPaths
@@ -30,6 +30,10 @@ from shared.runtime.settings import DEFAULT_SANDBOX_IMAGE, Settings, SettingsErr
 
 _BUS_PORT_SECONDS = 6.0
 """So long the bus's port may still be held by a nats-server whose supervisor was killed."""
+
+_SET_UP_SECONDS = 30.0
+"""What comes before the processes' own start: migrations, keys, imports."""
+_POLL_SECONDS = 0.1
 
 _LOADED_LATER = ("docker", "cli.node_processes")
 """What services import only in their adapters: here it's there once for all workers (10 MiB each)."""
@@ -72,7 +76,7 @@ def start(settings: Settings, builds: LoadBuilds, *, is_detached: bool, prefligh
     paths = settings.paths
     try:
         if (other := running(paths)) is not None:
-            return _tell_running(other)
+            return _tell_running(paths, other, is_awaited=is_detached)
     except PermissionError:
         pass  # the preflight says that root is needed
     if preflight:
@@ -85,7 +89,7 @@ def start(settings: Settings, builds: LoadBuilds, *, is_detached: bool, prefligh
     lock = supervisor_lock(paths)
     if not lock.try_acquire():  # another `podbus up` was a moment faster
         other = running(paths)
-        return _tell_running(other) if other is not None else EXIT_FAILED
+        return _tell_running(paths, other, is_awaited=is_detached) if other is not None else EXIT_FAILED
     write_running(paths, Running(os.getpid(), _api(settings), ready=False))
     log = paths.log / "supervisor.log"
     if is_detached:
@@ -105,11 +109,27 @@ def load_builds() -> Mapping[ServiceName, Build]:
     return builds
 
 
-def _tell_running(other: Running) -> int:
+def _tell_running(paths: DataPaths, other: Running, *, is_awaited: bool) -> int:
+    """A second start. Detached it promises a node that is ready, so it waits for the first one's start to end."""
+    if is_awaited and not other.ready:
+        print(f"podbus is starting: pid {other.pid}; waiting for it", flush=True)
+        now = _started(paths)
+        if now is None or not now.ready:
+            complain([f"podbus is not up: pid {other.pid} {'has ended' if now is None else 'is not ready yet'}"])
+            return EXIT_FAILED
+        other = now
     state = "up" if other.ready else "starting"
     where = f", API {other.api}" if other.api else ""
     print(f"podbus is {state}: pid {other.pid}{where}")
     return 0
+
+
+def _started(paths: DataPaths) -> Running | None:
+    """What runs when the start that is under way has ended, or its time has."""
+    deadline = time.monotonic() + START_SECONDS + _SET_UP_SECONDS
+    while (now := running(paths)) is not None and not now.ready and time.monotonic() < deadline:
+        time.sleep(_POLL_SECONDS)
+    return now
 
 
 def _api(settings: Settings) -> str:

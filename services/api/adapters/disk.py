@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
-LEAST_BYTES = 1 << 20
-"""With less the databases and the bus can't go on."""
+from shared.runtime.disk import full_disk
 
 
 def disk_trouble(path: Path) -> str:
     """For people; "" = there is room."""
     try:
-        disk = os.statvfs(path)
+        trouble = full_disk(path)
     except OSError as error:
         return f"{path}: {error.strerror}"
-    free = disk.f_bavail * disk.f_frsize
-    if free < LEAST_BYTES:
-        return f"the disk of {path} is full ({free // 1024} KiB free): no new pod starts until it has room"
-    if disk.f_files and not disk.f_favail:
-        return f"the disk of {path} has no inode left: no new pod starts until it has some"
-    return ""
+    return f"{trouble}: no new pod starts until it has room" if trouble else ""

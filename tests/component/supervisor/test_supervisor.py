@@ -229,10 +229,77 @@ def test_what_holds_secrets_may_be_read_by_the_owner_only(node: Node) -> None:
         assert path.stat().st_mode & 0o777 == 0o600, path
 
 
+def test_a_second_detached_start_waits_for_the_first_ones_readiness(node: Node) -> None:
+    first = node.start("front")
+    eventually(lambda: running(node.paths) is not None, within=10)
+    code, output = node.run("detach")
+    now = running(node.paths)
+    assert now is not None and now.ready
+    assert (code, output.splitlines()[-1]) == (0, f"podbus is up: pid {first.pid}, API https://0.0.0.0:19999")
+
+
+def test_a_second_detached_start_tells_that_the_first_one_has_failed(node: Node) -> None:
+    first = node.start("front+status")
+    eventually(lambda: running(node.paths) is not None, within=10)
+    code, output = node.run("detach")
+    assert (code, output.splitlines()[-1]) == (1, f"podbus: podbus is not up: pid {first.pid} has ended")
+
+
+BLOCKED = """
+import os, sys, time
+from pathlib import Path
+import cli.liveness, cli.outage, cli.program
+from cli.supervisor import Supervisor
+
+directory = Path(sys.argv[1])
+full = directory / "full"
+cli.liveness.PERIOD_SECONDS = cli.liveness.RETRY_SECONDS = 0.05
+cli.outage.FIRST_SECONDS = cli.outage.MOST_SECONDS = cli.program.MOST_DELAY = 0.3
+
+def body(ready_fd, reason):
+    with (directory / "starts").open("a") as file:
+        file.write("x")
+    os.write(ready_fd, b"ready")
+    time.sleep(60)
+    return 0
+
+program = cli.program.Program(
+    name="p",
+    body=body,
+    stage=0,
+    stop_seconds=2,
+    alive=lambda: not full.exists(),
+    blocked_by=lambda: "the disk is full" if full.exists() else "",
+)
+sys.exit(Supervisor([program], logs=directory, say=lambda line: print(line, flush=True)).run())
+"""
+
+
+def test_what_keeps_a_process_from_working_is_told_once_and_not_at_each_restart(tmp_path: Path) -> None:
+    process = subprocess.Popen(
+        [sys.executable, "-c", BLOCKED, str(tmp_path)], cwd=ROOT, stdout=subprocess.PIPE, text=True
+    )
+    starts = tmp_path / "starts"
+    try:
+        eventually(lambda: starts.exists(), within=10)
+        (tmp_path / "full").touch()
+        eventually(lambda: len(starts.read_text()) >= 4, within=20)
+        (tmp_path / "full").unlink()
+        assert process.stdout is not None
+        lines = [process.stdout.readline().rstrip() for _ in range(3)]
+    finally:
+        process.terminate()
+        process.wait(10)
+    assert lines[0] == "p ready"
+    assert lines[1].startswith("p hangs: the disk is full; it's started again and again")
+    assert lines[2].startswith("p works again after ")
+
+
 CHORE = """
 import os, signal, sys, time
 from pathlib import Path
-from cli.supervisor import Program, Supervisor
+from cli.program import Program
+from cli.supervisor import Supervisor
 
 directory = Path(sys.argv[1])
 

@@ -18,7 +18,7 @@ ROOMY = {"f_bavail": 1000, "f_frsize": 4096, "f_files": 100, "f_favail": 50}
     [
         ({}, ""),
         ({"f_bavail": 3}, "the disk of /d is full (12 KiB free): no new pod starts until it has room"),
-        ({"f_favail": 0}, "the disk of /d has no inode left: no new pod starts until it has some"),
+        ({"f_favail": 0}, "the disk of /d has no inode left: no new pod starts until it has room"),
         ({"f_files": 0, "f_favail": 0}, ""),
     ],
     ids=["room", "no bytes", "no inodes", "a file system without inodes"],
