@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from bench import face, machine, pods, rest
+from bench import face, machine, pods, probes, rest
 from bench.engine import RawEngine
 from bench.node import BenchFailed, BenchNode
 from bench.report import MEASURES, Row, table, write_json
@@ -83,6 +83,8 @@ class _Run:
                 self._take(lambda: pods.vanish(node, 2 if self._quick else 5))
             if "pods20" in keys:
                 self._take(lambda: pods.side_by_side(node, engine, 2 if self._quick else 5))
+            if "probes50" in keys:
+                self._take(lambda: probes.fifty(node, self._rest_seconds))
             if any(key in keys for key in _WITH_MANY):
                 self._with_many(node, keys)
             if "healthz" in keys:

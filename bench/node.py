@@ -135,12 +135,14 @@ class BenchNode:
 
     # -- its pods ---------------------------------------------------------------------------------------------
 
-    def drop(self, names: Iterable[str], *, grace: int = 5, command: list[str] | None = None) -> None:
+    def drop(
+        self, names: Iterable[str], *, grace: int = 5, command: list[str] | None = None, probe: object = None
+    ) -> None:
         """Put manifests in, each as a careful person would: written elsewhere, then renamed."""
         ready = []
         for name in names:
             scratch = self.manifests / f".{name}.new"
-            scratch.write_text(_manifest(name, grace, command or APP_COMMAND))
+            scratch.write_text(_manifest(name, grace, command or APP_COMMAND, probe))
             ready.append((scratch, self.manifests / f"{name}.yaml"))
         for scratch, path in ready:
             scratch.rename(path)
@@ -181,10 +183,11 @@ class BenchNode:
             time.sleep(0.05)
 
 
-def _manifest(name: str, grace: int, command: list[str]) -> str:
+def _manifest(name: str, grace: int, command: list[str], readiness_probe: object) -> str:
+    probe = f"    readinessProbe: {json.dumps(readiness_probe)}\n" if readiness_probe else ""
     return (
         f"apiVersion: v1\nkind: Pod\nmetadata:\n  name: {name}\nspec:\n  terminationGracePeriodSeconds: {grace}\n"
-        f"  containers:\n  - name: main\n    image: {APP_IMAGE}\n    command: {json.dumps(command)}\n"
+        f"  containers:\n  - name: main\n    image: {APP_IMAGE}\n    command: {json.dumps(command)}\n{probe}"
     )
 
 

@@ -27,6 +27,7 @@ MEASURES = (
     Measure("pods100", "100 pods Running", "22.7 s", "18 s"),
     Measure("appear", "manifest dropped -> Running in /pods, median", "", "1 s"),
     Measure("vanish", "manifest removed -> gone from /pods, less the grace, median", "", "2 s"),
+    Measure("probes50", "50 pods with an http probe each second: the worker", "", "5 %"),
     Measure("rest", "at rest, 100 pods: agent + its share of the engine", "7.3 + 3.7 %", "2.5 + 0.5 %"),
     Measure("memory", "memory of all processes, PSS, 100 pods", "109 MB", "150 MB"),
     Measure("list", "GET /pods, p50 with 100 pods", "3.3 ms", "3 ms"),
