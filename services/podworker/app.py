@@ -20,6 +20,7 @@ from services.podworker.adapters.pod_network import PodSockets
 from services.podworker.adapters.pod_store import SqlitePodStore
 from services.podworker.adapters.volume_store import VolumeStore
 from services.podworker.core.plan import SyncConfig
+from services.podworker.handlers.collection import Collection
 from services.podworker.handlers.desired_pods import DesiredPods
 from services.podworker.handlers.event_outbox import EventOutbox
 from services.podworker.handlers.execute import Executor
@@ -42,6 +43,7 @@ from services.podworker.ports import (
     ContainerSessions,
     EngineInfo,
     ImageService,
+    Leftovers,
     LogReader,
     RuntimeUnavailable,
 )
@@ -84,9 +86,10 @@ class Outside:
     logs: LogReader
     sessions: ContainerSessions
     commands: CommandRunner
+    leftovers: Leftovers | None = None
 
     def close(self) -> None:
-        for part in (self.runtime, self.images, self.logs, self.sessions, self.commands):
+        for part in (self.runtime, self.images, self.logs, self.sessions, self.commands, self.leftovers):
             close = getattr(part, "close", None)
             if close is not None:
                 close()
@@ -176,6 +179,7 @@ async def build(context: Context) -> Service:
         relist,
         desired,
         lambda: recorder.trouble,
+        Collection(outside.runtime, outside.leftovers, store, desired).sweep if outside.leftovers else None,
     )
 
     async def beat() -> None:
@@ -263,6 +267,7 @@ def _open_outside(settings: Settings, instance: str) -> Outside:
     from services.podworker.adapters.docker_logs import DockerLogs
     from services.podworker.adapters.docker_runtime import DockerRuntime
     from services.podworker.adapters.docker_sessions import DockerSessions
+    from services.podworker.adapters.leftovers import NodeLeftovers
     from services.podworker.adapters.pod_files import PodFiles
 
     files = PodFiles(settings.data, Path(settings.log_root), Path(settings.log_root).parent / "containers")
@@ -273,6 +278,7 @@ def _open_outside(settings: Settings, instance: str) -> Outside:
         DockerLogs(settings.docker_host),
         DockerSessions(settings.docker_host),
         DockerCommands(settings.docker_host),
+        NodeLeftovers(settings.data, files, cgroups),
     )
 
 

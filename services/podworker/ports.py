@@ -137,6 +137,22 @@ class ContainerRuntime(Protocol):
         ...
 
 
+class Leftovers(Protocol):
+    """What pods leave on the node beside their containers."""
+
+    async def uids(self) -> frozenset[str]:
+        """Of all pods that have left anything, but for those where something has changed just now."""
+        ...
+
+    async def remove(self, uid: str) -> bool:
+        """All of one pod's; False when something stays (mounted, or the pod has come back)."""
+        ...
+
+    async def drop_dangling_links(self, uids: Iterable[str]) -> int:
+        """Log links of these pods to containers that the engine has no more."""
+        ...
+
+
 class ImageService(Protocol):
     async def image(self, reference: str) -> ImageInfo | None:
         """The local image, or None."""

@@ -11,7 +11,7 @@ import errno
 import logging
 import os
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Set
 from pathlib import Path
 
 from services.podworker.adapters.docker_translate import container_log_link
@@ -88,16 +88,17 @@ class PodFiles:
         self._optional(drop)
 
     def remove_pod(self, uid: str) -> None:
-        """The pod's directory and its log directories. A directory with something mounted in it stays."""
+        """The pod's log directories, then its directory. A directory with something mounted in it stays."""
         if uid in ("", ".", "..") or "/" in uid:
             return
+        # The directory tells of the rest, should this be interrupted: it goes last.
+        self._optional(lambda: self._remove_log_directories(uid))
         directory = self._pods / uid
         self._unmount(directory)
         if mounted := mounts_below(directory):
             _log.warning("pod_dir=%s stays: still mounted: %s", directory, " ".join(mounted))
         else:
             shutil.rmtree(directory, ignore_errors=True)
-        self._optional(lambda: self._remove_log_directories(uid))
 
     def _unmount(self, directory: Path) -> None:
         """Volumes in memory, and what was bound by sub path: nothing behind those may be removed."""
@@ -105,6 +106,26 @@ class PodFiles:
             unmount_below(directory)
         except OSError as error:
             _log.warning("pod_dir=%s: not unmounted: %s", directory, error)
+
+    def drop_dangling_links(self, uids: Set[str]) -> int:
+        """Links of these pods whose container the engine has no more; how many there were. Raises nothing."""
+        dropped = 0
+
+        def drop() -> None:
+            nonlocal dropped
+            if not self._log_root.is_dir():
+                return
+            for directory in list(self._log_root.iterdir()):
+                if directory.name.rpartition("_")[2] in uids:
+                    dropped += sum(_drop_if_dangling(link) for link in list(directory.glob("*/*.log")))
+            if dropped and self._container_logs.is_dir():
+                for link in list(self._container_logs.iterdir()):
+                    target = str(link.readlink()) if link.is_symlink() else ""
+                    if target and any(f"_{uid}/" in target for uid in uids) and not os.path.lexists(target):
+                        link.unlink(missing_ok=True)
+
+        self._optional(drop)
+        return dropped
 
     def _remove_log_directories(self, uid: str) -> None:
         if not self._log_root.is_dir():
@@ -140,6 +161,17 @@ def read_termination_message(path: str) -> str:
     finally:
         os.close(handle)
     return text.decode(errors="replace")
+
+
+def _drop_if_dangling(link: Path) -> bool:
+    """A link whose container's directory is gone from the engine's; where those can't be seen it stays."""
+    if not link.is_symlink():
+        return False
+    container = Path(link.readlink()).parent
+    if container.exists() or not container.parent.is_dir():
+        return False
+    link.unlink(missing_ok=True)
+    return True
 
 
 def _write(path: Path, content: bytes, mode: int) -> None:

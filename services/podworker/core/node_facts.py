@@ -7,6 +7,8 @@ from pathlib import PurePosixPath
 import msgspec
 
 DEFAULT_LOG_ROOT = "/var/log/pods"
+_MAX_FILE_NAME = 255
+"""Bytes, on Linux; all these names are ASCII."""
 
 
 class DNSConfig(msgspec.Struct, frozen=True):
@@ -65,8 +67,8 @@ def termination_log_path(node: NodeFacts, uid: str, container: str, attempt: int
 
 
 def pod_log_directory(node: NodeFacts, namespace: str, name: str, uid: str) -> str:
-    """`/var/log/pods/<namespace>_<name>_<uid>`, mode 0755."""
-    return str(PurePosixPath(node.log_root, f"{namespace}_{name}_{uid}"))
+    """`/var/log/pods/<namespace>_<name>_<uid>`, mode 0755. Too long a name is cut, never the UID."""
+    return str(PurePosixPath(node.log_root, f"{namespace}_{name}"[: _MAX_FILE_NAME - len(uid) - 1] + f"_{uid}"))
 
 
 def container_log_path(node: NodeFacts, namespace: str, name: str, uid: str, container: str, attempt: int) -> str:

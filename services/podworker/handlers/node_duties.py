@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
 from services.podworker.handlers.desired_pods import DesiredPods
 from services.podworker.handlers.ownership import Ownership
@@ -50,7 +50,9 @@ class NodeDuties:
         relist: Relist,
         desired: DesiredPods,
         trouble: Callable[[], str],
+        collect: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
+        """`collect`: run by the holder of slot 0 with each sweep."""
         self._bus = bus
         self._clock = clock
         self._runtime = runtime
@@ -60,6 +62,7 @@ class NodeDuties:
         self._relist = relist
         self._desired = desired
         self._trouble = trouble
+        self._collect = collect
         self._info: EngineInfo | None = None
         self._info_in = 0
         self._foreign: int | None = None
@@ -97,9 +100,11 @@ class NodeDuties:
                     self._left_behind = self._left_behind or self._sweep_in <= 0
                 if self._left_behind and self._desired.all_sources_ready:
                     await self._sweep()
+                    if self._collect is not None and self._ownership.holds(0):
+                        await self._collect()
                     self._left_behind = False
                     self._sweep_in = SWEEP_EVERY
-            except (BusUnavailable, StoreUnavailable) as error:
+            except (BusUnavailable, StoreUnavailable, RuntimeUnavailable) as error:
                 log.debug("node report waits error=%s", error)
             try:
                 await asyncio.wait_for(self._now_please.wait(), REPORT_SECONDS)

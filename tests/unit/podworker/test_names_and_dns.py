@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import PurePosixPath
 from typing import Any
 
 import msgspec
@@ -14,7 +15,7 @@ from services.podworker.core.dns import (
     pod_hostname,
 )
 from services.podworker.core.hosts_file import host_network_hosts_file, hosts_file
-from services.podworker.core.node_facts import DNSConfig
+from services.podworker.core.node_facts import DNSConfig, pod_log_directory
 from shared.kube.pod import Pod
 from tests.support.builders import a_node, a_pod
 
@@ -109,3 +110,10 @@ def test_a_resolv_conf_is_read_as_the_resolver_does() -> None:
         "options ndots:2 rotate\nsortlist x\nnameserver\n"
     )
     assert parse_resolv_conf(text) == DNSConfig(("192.0.2.1", "192.0.2.2"), ("b.example", "c"), ("ndots:2", "rotate"))
+
+
+def test_a_log_directorys_name_is_cut_at_what_a_file_name_may_have_and_keeps_its_uid() -> None:
+    directory = PurePosixPath(pod_log_directory(a_node(), "n" * 63, "p" * 253, "u" * 36))
+    assert len(directory.name) == 255
+    assert directory.name.startswith("n" * 63 + "_ppp") and directory.name.endswith("p_" + "u" * 36)
+    assert PurePosixPath(pod_log_directory(a_node(), "ns", "p", "u")).name == "ns_p_u"
