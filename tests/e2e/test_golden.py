@@ -28,6 +28,16 @@ def _phase(name: str) -> Callable[[Pod], bool]:
     return lambda pod: pod["status"].get("phase") == name
 
 
+def _has_ended_by(reason: str) -> Callable[[Pod], bool]:
+    """Failed for that reason, and its containers have ended."""
+
+    def check(pod: Pod) -> bool:
+        states = [c["state"] for c in pod["status"].get("containerStatuses", [])]
+        return pod["status"].get("reason") == reason and all("terminated" in state for state in states)
+
+    return check
+
+
 def _waiting(reason: str) -> Callable[[Pod], bool]:
     def check(pod: Pod) -> bool:
         states = [c["state"] for c in pod["status"].get("containerStatuses", [])]
@@ -54,9 +64,11 @@ SETTLED: dict[str, Callable[[Pod], bool]] = {
     "a06": _one_never_pulled_and_one_ready,
     "a07": _waiting("InvalidImageName"),
     "a08": _phase("Failed"),
+    "a10": _phase("Failed"),
     "a12": is_ready,
     "a13": is_ready,
     "a20": _one_restarted_and_one_ready,
+    "a24": _has_ended_by("DeadlineExceeded"),
     "a25": _phase("Failed"),
     "a29": is_ready,
     "a32": _phase("Succeeded"),

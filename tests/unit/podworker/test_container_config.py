@@ -20,7 +20,7 @@ from shared.kube.pod import Container, EnvVar, Pod, ResourceRequirements
 from tests.support.builders import UID, a_container, a_node, a_pod, golden_pod
 from tests.support.golden_form import golden
 
-CASES = ["a01", "a02", "a03", "a04", "a05", "a06", "a07", "a08", "a12", "a13", "a25", "a32"]
+CASES = ["a01", "a02", "a03", "a04", "a05", "a06", "a07", "a08", "a10", "a12", "a13", "a25", "a32"]
 SANDBOX_ID = "f" * 64
 # What the recording's images bring, which Docker adds to what it was asked for.
 IMAGES: dict[str, dict[str, Any]] = {
@@ -40,7 +40,7 @@ def test_docker_is_asked_for_what_the_kubelet_asked_for(case: str) -> None:
     pod = golden_pod(case)
     node = a_node()
     shown = {"POD": _sandbox_form(sandbox_config(pod, node, 0))}
-    for container in pod.spec.containers:
+    for container in (*pod.spec.init_containers, *pod.spec.containers):
         if container.name in expected:
             config = container_config(pod, container, node, 0, sandbox_id=SANDBOX_ID, source="file", image_user="")
             shown[container.name] = _container_form(config)

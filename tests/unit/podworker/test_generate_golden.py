@@ -53,6 +53,10 @@ def shown_by_docker(case: str, pod: Pod) -> list[RuntimeContainer]:
             return [running(last)]
         case "a08":
             return [cannot_run(first, error=CANNOT_RUN)]
+        case "a10":
+            return [exited(pod.spec.init_containers[0], 7)]
+        case "a24":
+            return [exited(first, 137)]
         case "a25":
             return [exited(first, 137, oom_killed=True)]
         case _:
@@ -61,6 +65,9 @@ def shown_by_docker(case: str, pod: Pod) -> list[RuntimeContainer]:
 
 def settled_memory(case: str, pod: Pod, runtime: RuntimePod) -> PodMemory:
     memory = a_memory(pod)
+    if case == "a24":
+        memory = a_memory(pod, started_at=NOW - 6)
+        memory = compute_pod_actions(pod, memory, a_runtime(running(pod.spec.containers[0])), now=NOW).memory
     if case == "a06":
         pull = PullImage(container="c", reference="localhost/nope:1", policy="Never", reason="")
         memory = record_pull_failed(
@@ -74,7 +81,9 @@ def settled_memory(case: str, pod: Pod, runtime: RuntimePod) -> PodMemory:
     return compute_pod_actions(pod, memory, runtime, now=NOW).memory
 
 
-@pytest.mark.parametrize("case", ["a01", "a02", "a03", "a04", "a05", "a06", "a07", "a08", "a12", "a13", "a25", "a32"])
+@pytest.mark.parametrize(
+    "case", ["a01", "a02", "a03", "a04", "a05", "a06", "a07", "a08", "a10", "a12", "a13", "a24", "a25", "a32"]
+)
 def test_the_status_is_the_kubelets(case: str) -> None:
     pod = golden_pod(case)
     runtime = a_runtime(*shown_by_docker(case, pod))
