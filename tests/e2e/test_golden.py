@@ -38,16 +38,6 @@ def _has_ended_by(reason: str) -> Callable[[Pod], bool]:
     return check
 
 
-def _has_ended_by(reason: str) -> Callable[[Pod], bool]:
-    """Failed for that reason, and its containers have ended."""
-
-    def check(pod: Pod) -> bool:
-        states = [c["state"] for c in pod["status"].get("containerStatuses", [])]
-        return pod["status"].get("reason") == reason and all("terminated" in state for state in states)
-
-    return check
-
-
 def _waiting(reason: str) -> Callable[[Pod], bool]:
     def check(pod: Pod) -> bool:
         states = [c["state"] for c in pod["status"].get("containerStatuses", [])]
@@ -78,7 +68,6 @@ SETTLED: dict[str, Callable[[Pod], bool]] = {
     "a12": is_ready,
     "a13": is_ready,
     "a20": _one_restarted_and_one_ready,
-    "a24": _has_ended_by("DeadlineExceeded"),
     "a24": _has_ended_by("DeadlineExceeded"),
     "a25": _phase("Failed"),
     "a29": is_ready,

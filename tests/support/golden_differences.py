@@ -21,8 +21,6 @@ class Listed(NamedTuple):
 
 ABSENT = "<absent>"
 
-ABSENT = "<absent>"
-
 LISTED = (
     Listed(
         "a03|a08|a10|a25",
@@ -35,32 +33,6 @@ LISTED = (
         r"\.pod\.init\.[^.]+\.started",
         lambda theirs, ours: theirs is None and ours is False,
         "the newest Kubernetes says of init containers, too, whether they have started",
-    ),
-    Listed(
-        "a24",
-        r"\.pod\.conditions\.(Initialized|PodScheduled)",
-        lambda theirs, ours: theirs == ABSENT and ours == ["True", None, None],
-        "a pod past its deadline keeps its conditions in the newest Kubernetes",
-    ),
-    Listed(
-        "a24",
-        r"\.pod\.conditions\.(Ready|ContainersReady)",
-        lambda theirs, ours: theirs == ABSENT and ours == ["False", "PodFailed", None],
-        "and its Ready says PodFailed",
-    ),
-    Listed(
-        "a24",
-        r"\.pod\.containers\.c\.(state\.(kind|reason|exitCode)|started)",
-        lambda theirs, ours: (
-            (theirs, ours) in (("running", "terminated"), (ABSENT, "Error"), (ABSENT, 137), (None, False))
-        ),
-        "and its container is shown as terminated once it has ended",
-    ),
-    Listed(
-        "a24",
-        r"\.containers\.POD\.ExitCode",
-        lambda theirs, ours: theirs == 137 and ours == 0,
-        "the recording kubelet killed the sandbox, too; ours ends by itself",
     ),
     Listed(
         "a24",

@@ -57,8 +57,6 @@ def shown_by_docker(case: str, pod: Pod) -> list[RuntimeContainer]:
             return [exited(pod.spec.init_containers[0], 7)]
         case "a24":
             return [exited(first, 137)]
-        case "a24":
-            return [exited(first, 137)]
         case "a25":
             return [exited(first, 137, oom_killed=True)]
         case _:
@@ -84,7 +82,7 @@ def settled_memory(case: str, pod: Pod, runtime: RuntimePod) -> PodMemory:
 
 
 @pytest.mark.parametrize(
-    "case", ["a01", "a02", "a03", "a04", "a05", "a06", "a07", "a08", "a10", "a12", "a13", "a24", "a24", "a25", "a32"]
+    "case", ["a01", "a02", "a03", "a04", "a05", "a06", "a07", "a08", "a10", "a12", "a13", "a24", "a25", "a32"]
 )
 def test_the_status_is_the_kubelets(case: str) -> None:
     pod = golden_pod(case)
