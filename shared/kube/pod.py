@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from shared.kube.scheduling import Affinity, PodOS
 from shared.kube.volumes import EnvFromSource, EnvVarSource, Volume, VolumeMount
 
 
@@ -149,6 +150,16 @@ class PodReadinessGate(_Object, frozen=True, kw_only=True):
     condition_type: str
 
 
+class Sysctl(_Object, frozen=True, kw_only=True):
+    name: str
+    value: str = ""
+
+
+class PodSecurityContext(_Object, frozen=True, kw_only=True):
+    fs_group: int | None = None
+    sysctls: list[Sysctl] = []
+
+
 class PodSpec(_Object, frozen=True, kw_only=True):
     containers: list[Container]
     init_containers: list[Container] = []
@@ -164,6 +175,10 @@ class PodSpec(_Object, frozen=True, kw_only=True):
     hostname: str = ""
     host_network: bool = False
     priority_class_name: str = ""
+    node_selector: dict[str, str] = {}
+    affinity: Affinity | None = None
+    os: PodOS | None = None
+    security_context: PodSecurityContext = PodSecurityContext()
 
 
 class GivenCondition(_Object, frozen=True, kw_only=True):

@@ -49,7 +49,7 @@ class KubeletConfig:
     client_ca_file: str = ""
     """authentication.x509.clientCAFile: who signs clients' certificates; "" = podbus' own CA."""
     max_pods: int = 110
-    """maxPods: so many pods are admitted; one more fails with OutOfpods."""
+    """maxPods: so many pods are admitted; one more is refused."""
     pods_per_core: int = 0
     """podsPerCore: the same per core, if that is less; 0 = no limit by cores."""
     cgroup_driver: str = ""

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from services.podworker.core.container_config import ContainerConfig, Mount, PortMapping, SandboxConfig
+from services.podworker.core.container_config import WITHHELD, ContainerConfig, Mount, PortMapping, SandboxConfig
 from services.podworker.core.hook_labels import handler_from_labels
 from services.podworker.core.model import RunState, RuntimeContainer, RuntimePod, RuntimeSandbox
 from services.podworker.ports import ImageInfo
@@ -66,6 +66,7 @@ def sandbox_payload(config: SandboxConfig, oom_score_adj: int) -> dict[str, Any]
         "Dns": list(config.dns.servers),
         "DnsSearch": list(config.dns.searches),
         "DnsOptions": list(config.dns.options),
+        "Sysctls": dict(config.sysctls),
         **_bindings(config.ports),
         **_fixed_host_config(config.log_max_bytes, config.log_max_files),
     }
@@ -293,12 +294,16 @@ def _container(inspect: Json, labels: Mapping[str, str], attempt: int, image: Js
         finished_at=finished_at if run_state == "exited" else None,
         exit_code=int(state.get("ExitCode") or 0),
         oom_killed=bool(state.get("OOMKilled")),
-        error=state.get("Error") or "",
+        error=_start_error(state.get("Error") or "", labels),
         pid=int(state.get("Pid") or 0),
         hash=labels.get(names.ANNOTATION_HASH, ""),
         pre_stop=handler_from_labels(labels.get(names.ANNOTATION_PRE_STOP, ""), labels.get(names.ANNOTATION_PORTS, "")),
         sidecar=int(sidecar) if sidecar.isdigit() else None,
     )
+
+
+def _start_error(text: str, labels: Mapping[str, str]) -> str:
+    return WITHHELD if text and names.LABEL_PRIVATE_COMMAND in labels else text
 
 
 def _mount_source(inspect: Json, target: str) -> str:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 
-from services.podworker.core.admission import NodeLimits
+from services.podworker.core.admission import NodeLimits, NodeTraits
 from services.podworker.core.node_facts import DNSConfig, NodeFacts
 from services.podworker.ports import EngineInfo
 from shared.kube.allocatable import allocatable_bytes, allocatable_cpu_milli, max_pods
+from shared.kube.node_labels import go_architecture, node_labels
 from shared.runtime.machine import Machine
 from shared.runtime.settings import Settings
 
@@ -52,7 +54,19 @@ def node_limits(settings: Settings, machine: Machine) -> NodeLimits:
             machine.memory_bytes, "memory", "memory.available", config.eviction_hard, *reserved
         ),
         pods=max_pods(config.max_pods, config.pods_per_core, machine.cores),
+        traits=NodeTraits(
+            name=settings.node_name,
+            labels=node_labels(settings.node_name, go_architecture(os.uname().machine)),
+            kernel=_kernel_version(os.uname().release),
+            allowed_unsafe_sysctls=config.allowed_unsafe_sysctls,
+        ),
     )
+
+
+def _kernel_version(release: str) -> tuple[int, int]:
+    """`6.1.0-13-amd64` -> (6, 1)."""
+    found = re.match(r"(\d+)\.(\d+)", release)
+    return (int(found[1]), int(found[2])) if found else (0, 0)
 
 
 def _storage_bytes(settings: Settings) -> int:

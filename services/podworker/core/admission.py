@@ -20,6 +20,20 @@ class Demand(msgspec.Struct, frozen=True, kw_only=True):
     memory_bytes: int
     host_ports: tuple[tuple[str, str, int], ...]
     """(protocol, host IP or "", port)"""
+    refused: Rejection | None = None
+    """Why it can't run here, whatever room there is."""
+    is_misplaced: bool = False
+    """Its selector or affinity names other nodes."""
+
+
+class NodeTraits(msgspec.Struct, frozen=True, kw_only=True):
+    """What the node is, beside what it has room for."""
+
+    name: str = ""
+    labels: dict[str, str] = {}
+    kernel: tuple[int, int] = (0, 0)
+    """Major and minor version."""
+    allowed_unsafe_sysctls: tuple[str, ...] = ()
 
 
 class NodeLimits(msgspec.Struct, frozen=True, kw_only=True):
@@ -28,6 +42,7 @@ class NodeLimits(msgspec.Struct, frozen=True, kw_only=True):
     cpu_milli: int
     memory_bytes: int
     pods: int
+    traits: NodeTraits = NodeTraits()
 
 
 class Usage(msgspec.Struct, frozen=True, kw_only=True):
@@ -41,16 +56,23 @@ class Usage(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def judge(demand: Demand, limits: NodeLimits, usage: Usage, source: str) -> Rejection | None:
-    """None when the pod fits beside `usage`. Static pods are critical: for cpu and memory the kubelet would
-    preempt others, finds none to preempt, and says that; a pod of the API says OutOf<resource>."""
-    if usage.pods + 1 > limits.pods:
-        return _out_of("pods", 1, usage.pods, limits.pods)
+    """None when the pod fits beside `usage`.
+
+    Static pods are critical: for want of room the kubelet would preempt others, finds none to preempt, and says that,
+    but first whatever else is wrong. A pod of the API says OutOf<resource>.
+    """
+    if demand.refused is not None:
+        return demand.refused
     taken = _taken_port(demand, usage)
-    if taken and source != "api":
-        return _no_port(taken)
+    misplaced = _predicate("NodeAffinity", "node(s) didn't match Pod's node affinity/selector")
+    others = [misplaced] if demand.is_misplaced else []
+    others += [_predicate("NodePorts", f"node(s) didn't have free ports for the requested pod ports: {taken}")] * bool(
+        taken
+    )
     short = [
         (name, wanted, used, capacity)
         for name, wanted, used, capacity in (
+            ("pods", 1, usage.pods, limits.pods),
             ("cpu", demand.cpu_milli, usage.cpu_milli, limits.cpu_milli),
             ("memory", demand.memory_bytes, usage.memory_bytes, limits.memory_bytes),
         )
@@ -58,7 +80,7 @@ def judge(demand: Demand, limits: NodeLimits, usage: Usage, source: str) -> Reje
     ]
     if short and source == "api":
         return _out_of(*short[0])
-    if short:
+    if short and not others:
         missing = "".join(f"(res: {name}, q: {used + wanted - capacity}), " for name, wanted, used, capacity in short)
         return Rejection(
             reason="UnexpectedAdmissionError",
@@ -66,14 +88,11 @@ def judge(demand: Demand, limits: NodeLimits, usage: Usage, source: str) -> Reje
             "error finding a set of pods to preempt: no set of running pods found to reclaim resources: "
             f"[{missing}]",
         )
-    return _no_port(taken) if taken else None
+    return others[0] if others else None
 
 
-def _no_port(taken: str) -> Rejection:
-    return Rejection(
-        reason="NodePorts",
-        message=f"Predicate NodePorts failed: node(s) didn't have free ports for the requested pod ports: {taken}",
-    )
+def _predicate(name: str, why: str) -> Rejection:
+    return Rejection(reason=name, message=f"Predicate {name} failed: {why}")
 
 
 def _out_of(name: str, wanted: int, used: int, capacity: int) -> Rejection:

@@ -35,11 +35,13 @@ from services.podworker.core.resources import (
     memory_limit,
     oom_score_adj,
 )
+from services.podworker.core.sysctls import normal_sysctl
 from shared.kube import names
 from shared.kube.pod import Container, ContainerPort, Pod, is_sidecar
 
 SHM_BYTES = 64 * 1024 * 1024
 HOSTS_TARGET = "/etc/hosts"
+WITHHELD = "the engine's words are withheld: the command holds a Secret's value"
 
 
 class Mount(msgspec.Struct, frozen=True, kw_only=True):
@@ -96,6 +98,8 @@ class SandboxConfig(msgspec.Struct, frozen=True, kw_only=True):
     """Of the pod; made 0755 before the first container."""
     limits: PodLimits = PodLimits()
     """Of the pod's own cgroup."""
+    sysctls: dict[str, str] = {}
+    """Of the pod's network and IPC namespaces; admission has looked at them."""
     log_max_bytes: int
     log_max_files: int
 
@@ -191,6 +195,7 @@ def sandbox_config(pod: Pod, node: NodeFacts, attempt: int) -> SandboxConfig:
         network_mode="host" if pod.spec.host_network else node.network or "default",
         log_directory=pod_log_directory(node, meta.namespace, meta.name, meta.uid),
         limits=pod_limits(pod),
+        sysctls={normal_sysctl(one.name): one.value for one in pod.spec.security_context.sysctls},
         log_max_bytes=node.log_max_bytes,
         log_max_files=node.log_max_files,
     )
@@ -230,7 +235,10 @@ def container_config(
         args=expand_all(container.args, variables),
         env=tuple(f"{key}={text}" for key, text in variables.items()),
         working_dir=container.working_dir,
-        labels=_container_labels(pod, container, node, attempt, sandbox_id, log_path, source),
+        labels={
+            **_container_labels(pod, container, node, attempt, sandbox_id, log_path, source),
+            **({names.LABEL_PRIVATE_COMMAND: "true"} if has_private_command(container, given.environment) else {}),
+        },
         user=effective_user(image_user),
         tty=container.tty,
         stdin=container.stdin,
@@ -251,6 +259,11 @@ def container_config(
         termination_log=termination_log,
         hosts_file=hosts,
     )
+
+
+def has_private_command(container: Container, given: Environment) -> bool:
+    """Whether `$(NAME)` writes a Secret's value into the command, which the engine quotes when it can't start it."""
+    return given.spelt_out_in([*container.command, *container.args])
 
 
 def effective_user(image_user: str) -> str:

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from services.podworker.core.admission import Demand
+from services.podworker.core.admission import Demand, NodeTraits
+from services.podworker.core.model import Rejection
+from services.podworker.core.node_match import wants_node
 from services.podworker.core.resources import cpu_milli, memory_bytes, needed_at_once
+from services.podworker.core.sysctls import normal_sysctl, refused_sysctl
 from shared.kube.pod import Pod
 
+ANY_NODE = NodeTraits()
 
-def demand_of(pod: Pod) -> Demand:
+
+def demand_of(pod: Pod, node: NodeTraits = ANY_NODE) -> Demand:
     """Requests (not limits), as many as it needs at any moment, and the host ports of the regular containers. kubelet
     1.36: noderesources.Fit."""
     return Demand(
@@ -19,4 +24,22 @@ def demand_of(pod: Pod) -> Demand:
             for port in container.ports
             if port.host_port
         ),
+        refused=_refusal(pod, node),
+        is_misplaced=not wants_node(pod, node.name, node.labels),
     )
+
+
+def _refusal(pod: Pod, node: NodeTraits) -> Rejection | None:
+    """kubelet 1.36: the handlers that come before the predicates, in their order."""
+    names = [normal_sysctl(sysctl.name) for sysctl in pod.spec.security_context.sysctls]
+    if name := refused_sysctl(names, node.kernel, node.allowed_unsafe_sysctls):
+        return Rejection(reason="SysctlForbidden", message=f'forbidden sysctl: "{name}" not allowlisted')
+    if pod.spec.host_network and (name := next((name for name in names if name.startswith("net.")), "")):
+        return Rejection(
+            reason="SysctlForbidden", message=f'forbidden sysctl: "{name}" not allowed with host net enabled'
+        )
+    if pod.spec.os is not None and pod.spec.os.name not in ("", "linux"):
+        return Rejection(
+            reason="PodOSNotSupported", message="Failed to admit pod as the OS field doesn't match node OS"
+        )
+    return None

@@ -293,7 +293,8 @@ class PodTask:
         if not self.context.may_start(self):
             self.record.memory = memory
             return None
-        rejection = self.context.recorder.admit(self.record, memory, demand_of(pod), self.context.limits)
+        limits = self.context.limits
+        rejection = self.context.recorder.admit(self.record, memory, demand_of(pod, limits.traits), limits)
         if rejection is None:
             return replace(memory, admitted=True)
         self._readmit_at = self._now() + READMIT_SECONDS

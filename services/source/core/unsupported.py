@@ -36,6 +36,7 @@ _SPEC_ELSEWHERE = frozenset(
         "automountServiceAccountToken",
         "nodeName",
         "nodeSelector",
+        "os",
         "preemptionPolicy",
         "priority",
         "priorityClassName",
@@ -49,6 +50,7 @@ _SPEC_FORBIDDEN = frozenset(
     ("ephemeralContainers", "resourceClaims", "schedulingGates", "serviceAccount", "serviceAccountName")
 )
 _SPEC = _SPEC_RUN | _SPEC_ELSEWHERE | _SPEC_FORBIDDEN
+_SECURITY = frozenset(("sysctls",))
 _CONTAINER = frozenset(
     (
         "args",
@@ -82,12 +84,13 @@ def refuse_unsupported(spec: JsonObject, path: str, errors: FieldErrors) -> None
     """`spec` conforms to v1.PodSpec and has no defaults yet."""
     for field, value in spec.items():
         place = f"{path}.{field}"
-        if field == "os":
-            if value.get("name") == "windows":
-                errors.add(f"{place}.name", "only linux pods can run here")
-        elif field == "hostUsers":
+        if field == "hostUsers":
             if value is False:
                 errors.add(place, MESSAGE, hint="Docker Engine has no user namespace per pod")
+        elif field == "securityContext":
+            for name, inner in (value or {}).items():
+                if name not in _SECURITY and not _is_empty(inner):
+                    errors.add(f"{place}.{name}", MESSAGE)
         elif field not in _SPEC and not _is_empty(value):
             errors.add(place, MESSAGE)
     if spec.get("dnsPolicy") == "None":

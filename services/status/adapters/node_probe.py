@@ -6,7 +6,8 @@ import os
 from pathlib import Path
 
 from services.status.core.model import Disk, Observation, SystemInfo
-from services.status.core.parse_machine import go_architecture, parse_memory, parse_pretty_name, parse_tasks
+from services.status.core.parse_machine import parse_memory, parse_pretty_name, parse_tasks
+from shared.kube.node_labels import go_architecture
 from shared.runtime.machine import default_address
 
 # kubelet 1.36 (cAdvisor): the first of these that exists.

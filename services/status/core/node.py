@@ -12,6 +12,7 @@ from services.status.core.conditions import NodeCondition
 from services.status.core.model import NodeSettings, Observation
 from shared.contracts.status import NodeImage, RuntimeReport
 from shared.kube.allocatable import allocatable_bytes, allocatable_cpu_milli, max_pods
+from shared.kube.node_labels import node_labels
 from shared.kube.quantity import Quantity, QuantityFormat
 from shared.kube.times import rfc3339
 from shared.kube.version import KUBERNETES_VERSION
@@ -115,7 +116,7 @@ def build_node(
     metadata = NodeMetadata(
         name=settings.name,
         creation_timestamp=rfc3339(created_at),
-        labels=labels(settings.name, seen.system.architecture),
+        labels=node_labels(settings.name, seen.system.architecture),
     )
     return Node(metadata=metadata, status=status)
 
@@ -123,17 +124,6 @@ def build_node(
 def same_but_heartbeat(one: Node, other: Node) -> bool:
     """kubelet 1.36: what changes with each computation is no reason to report."""
     return _without_heartbeat(one) == _without_heartbeat(other)
-
-
-def labels(name: str, architecture: str) -> dict[str, str]:
-    """kubelet 1.36: the labels that a node gives itself."""
-    return {
-        "beta.kubernetes.io/arch": architecture,
-        "beta.kubernetes.io/os": "linux",
-        "kubernetes.io/arch": architecture,
-        "kubernetes.io/hostname": name,
-        "kubernetes.io/os": "linux",
-    }
 
 
 def capacity(settings: NodeSettings, seen: Observation) -> dict[str, Quantity]:

@@ -6,18 +6,6 @@ import shlex
 
 import msgspec
 
-_GO_ARCHITECTURES = {
-    "x86_64": "amd64",
-    "aarch64": "arm64",
-    "armv6l": "arm",
-    "armv7l": "arm",
-    "i386": "386",
-    "i686": "386",
-    "ppc64le": "ppc64le",
-    "riscv64": "riscv64",
-    "s390x": "s390x",
-}
-
 
 class Memory(msgspec.Struct, frozen=True, kw_only=True):
     """Bytes."""
@@ -25,11 +13,6 @@ class Memory(msgspec.Struct, frozen=True, kw_only=True):
     total: int
     available: int
     swap_total: int
-
-
-def go_architecture(machine: str) -> str:
-    """uname's machine -> Go's GOARCH, which labels and images use."""
-    return _GO_ARCHITECTURES.get(machine, machine)
 
 
 def parse_memory(meminfo: str) -> Memory | None:

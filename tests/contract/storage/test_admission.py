@@ -70,7 +70,8 @@ def test_a_pod_that_asks_for_nothing_fits_a_full_node(store: SqlitePodStore) -> 
 def test_the_number_of_pods_is_bounded(store: SqlitePodStore) -> None:
     limits = msgspec.structs.replace(ROOMY, pods=1)
     assert reason(store, a_memory("u1"), wants(), limits) == ""
-    assert reason(store, a_memory("u2"), wants(), limits) == "OutOfpods"
+    assert reason(store, a_memory("u2"), wants(), limits) == "UnexpectedAdmissionError"
+    assert reason(store, a_memory("u3", source="api"), wants(), limits) == "OutOfpods"
 
 
 @pytest.mark.parametrize(

@@ -38,7 +38,7 @@ def problems_of(spec: str, container: str = "") -> list[str]:
         ("hostPID: true", "spec.hostPID"),
         ("hostIPC: true", "spec.hostIPC"),
         ("shareProcessNamespace: true", "spec.shareProcessNamespace"),
-        ("securityContext: {runAsUser: 1}", "spec.securityContext"),
+        ("securityContext: {runAsUser: 1}", "spec.securityContext.runAsUser"),
         ("hostAliases: [{ip: 1.2.3.4}]", "spec.hostAliases"),
         ("subdomain: s", "spec.subdomain"),
         ("dnsConfig: {nameservers: [1.1.1.1]}", "spec.dnsConfig"),
@@ -111,8 +111,12 @@ def test_what_asks_for_nothing_or_is_a_schedulers_is_accepted(spec: str) -> None
     assert problems_of(spec) == []
 
 
-def test_windows_pods_are_refused() -> None:
-    assert problems_of("os: {name: windows}") == ["spec.os.name: only linux pods can run here"]
+def test_a_windows_pod_is_left_to_admission() -> None:
+    assert problems_of("os: {name: windows}") == []
+
+
+def test_sysctls_are_left_to_admission() -> None:
+    assert problems_of("securityContext: {sysctls: [{name: kernel.msgmax, value: '65536'}]}") == []
 
 
 def test_dns_policy_none_is_refused() -> None:

@@ -9,11 +9,11 @@ import pytest
 from services.status.adapters.node_probe import MachineProbe
 from services.status.core.parse_machine import (
     Memory,
-    go_architecture,
     parse_memory,
     parse_pretty_name,
     parse_tasks,
 )
+from shared.kube.node_labels import go_architecture
 
 MEMINFO = """MemTotal:        1000 kB
 MemFree:          200 kB
