@@ -55,6 +55,10 @@ def _one_restarted_and_one_ready(pod: Pod) -> bool:
     return any(c["restartCount"] for c in statuses) and any(c["name"] == "ready" and c["ready"] for c in statuses)
 
 
+def _one_misconfigured_and_one_ready(pod: Pod) -> bool:
+    return _waiting("CreateContainerConfigError")(pod) and any(c["ready"] for c in pod["status"]["containerStatuses"])
+
+
 SETTLED: dict[str, Callable[[Pod], bool]] = {
     "a01": is_ready,
     "a02": _phase("Succeeded"),
@@ -65,12 +69,20 @@ SETTLED: dict[str, Callable[[Pod], bool]] = {
     "a07": _waiting("InvalidImageName"),
     "a08": _phase("Failed"),
     "a10": _phase("Failed"),
+    "a11": is_ready,
     "a12": is_ready,
     "a13": is_ready,
+    "a16": _waiting("ContainerCreating"),
     "a20": _one_restarted_and_one_ready,
     "a24": _has_ended_by("DeadlineExceeded"),
+    "a23": is_ready,
     "a25": _phase("Failed"),
+    "a26": _one_misconfigured_and_one_ready,
+    "a27": is_ready,
+    "a28": _phase("Failed"),
     "a29": is_ready,
+    "a30": is_ready,
+    "a31": _phase("Failed"),
     "a32": _phase("Succeeded"),
 }
 """When a case has come to rest."""

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from services.podworker.adapters.mounting import unmount_below
 from tests.support.eventually import eventually
 from tests.support.nats_server import free_port
 
@@ -115,6 +116,7 @@ class Node:
         left = self.docker("ps", "-aq", "--filter", f"label=podbus.instance={self.instance}").split()
         if left:
             self.docker("rm", "-fv", *left)
+        unmount_below(self.data / "pods")
 
     # -- what it shows ----------------------------------------------------------------------------------------
 
