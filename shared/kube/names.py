@@ -23,6 +23,8 @@ LABEL_INSTANCE = "podbus.instance"
 """The id kept in the data directory. A container without it (or with another's) is never touched."""
 LABEL_SIDECAR = "podbus.sidecar"
 """A sidecar's place among the init containers: enough to end a pod in order whose spec is gone."""
+LABEL_PRIVATE_COMMAND = "podbus.private-command"
+"""Set when the command spells a Secret's value out: the engine's words about its start are withheld."""
 
 ANNOTATION_HASH = "annotation.io.kubernetes.container.hash"
 ANNOTATION_RESTART_COUNT = "annotation.io.kubernetes.container.restartCount"

@@ -154,8 +154,8 @@ def memory_size(pod: Pod, source: EmptyDirVolumeSource, node: NodeFacts) -> int:
 
 
 def fs_group(pod: Pod) -> int | None:
-    """securityContext.fsGroup."""
-    return None
+    """Whose group the files of the pod's own volumes have; never those of the host."""
+    return pod.spec.security_context.fs_group
 
 
 def _files(pod: Pod, volume: Volume, node: NodeFacts, objects: Objects) -> dict[str, ProjectedFile]:

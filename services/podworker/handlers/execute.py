@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable, Sequence
 
 from services.podworker.core import events_text, images
-from services.podworker.core.container_config import ContainerInputs, container_config, sandbox_config
+from services.podworker.core.container_config import WITHHELD, ContainerInputs, container_config, sandbox_config
 from services.podworker.core.dns import dns_events
 from services.podworker.core.events_text import PodEvent
 from services.podworker.core.model import PodMemory
@@ -43,7 +43,7 @@ from services.podworker.ports import (
     ImageService,
     RuntimeRefused,
 )
-from shared.kube.names import SANDBOX_CONTAINER
+from shared.kube.names import LABEL_PRIVATE_COMMAND, SANDBOX_CONTAINER
 from shared.kube.pod import Container, Pod, container_named
 from shared.runtime.clock import Clock
 
@@ -276,6 +276,7 @@ class Execution:
         container = container_named(self._pod, action.name)
         assert container is not None
         image = self._images.get(action.name)
+        is_private = False
         try:
             config = container_config(
                 self._pod,
@@ -287,17 +288,19 @@ class Execution:
                 image_user=image.user if image is not None else "",
                 inputs=await self._inputs(self._pod, container),
             )
+            is_private = LABEL_PRIVATE_COMMAND in config.labels
             container_id = await self._with.runtime.create_container(config, self._sandbox_id)
             self.events.append(events_text.created(action.name))
             await self._with.runtime.start_container(container_id)
         except RuntimeRefused as error:
-            log.info("start refused pod=%s container=%s error=%s", self._name, action.name, error)
-            self.events.append(events_text.start_failed(action.name, error.message))
+            message = WITHHELD if is_private else error.message
+            log.info("start refused pod=%s container=%s error=%s", self._name, action.name, message)
+            self.events.append(events_text.start_failed(action.name, message))
             self.memory = record_start_failed(
                 self.memory,
                 action,
                 error.reason,
-                error.message,
+                message,
                 now=self._with.clock.now(),
                 config=self._with.config,
             )
