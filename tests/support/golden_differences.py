@@ -73,6 +73,29 @@ LISTED = (
         "the message says until when the back-off lasts, too",
     ),
     Listed(
+        "a28|a31",
+        r"\.pod\.qosClass",
+        lambda theirs, ours: theirs is None and ours in ("Burstable", "BestEffort"),
+        "the newest Kubernetes says the class of a rejected pod, too",
+    ),
+    Listed(
+        "a28",
+        r"\.pod\.message",
+        lambda theirs, ours: (
+            re.sub(r"q: \d+", "q: 0", ours)
+            == theirs.replace("Pod Unexpected", "Pod was rejected: Unexpected").replace("q: 62000", "q: 0")
+        ),
+        'the newest Kubernetes says "was rejected"; how much is missing depends on the node and on the pods beside it',
+    ),
+    Listed(
+        "a31",
+        r"\.pod\.message",
+        lambda theirs, ours: (
+            ours == theirs.replace("Pod forbidden", "Pod was rejected: forbidden").replace("whitelisted", "allowlisted")
+        ),
+        'the newest Kubernetes says "was rejected" and "allowlisted"',
+    ),
+    Listed(
         "a29",
         r"\.pod\.(conditions\.(Ready|ContainersReady)|containers\.c\.ready)",
         lambda theirs, ours: ours == (True if theirs is False else ["True", None, None]),
