@@ -21,8 +21,8 @@ from services.podworker.handlers.pod_task import PodTask
 from services.podworker.handlers.probes import Prober
 from services.podworker.handlers.reports import Reports
 from services.podworker.ports import StoredPod
-from shared.contracts.pods import PodDesired
-from shared.contracts.registry import POD_DESIRED
+from shared.contracts.pods import PodDesired, SourceMarker
+from shared.contracts.registry import POD_DESIRED, SOURCE_MARKER
 from shared.kube.pod import Pod
 from shared.runtime.clock import SystemClock
 from tests.support.builders import UID, a_container, a_node, a_pod
@@ -34,7 +34,7 @@ class NoReports:
     def publish(self, *arguments: object, **options: object) -> None:
         return
 
-    publish_later = publish
+    publish_later = withdraw = publish
 
 
 def a_task(
@@ -74,3 +74,10 @@ def a_task(
         handled=lambda uid, gen, begin: None,
     )
     return PodTask.of(context, UID, "default", "p-node1", stored)
+
+
+def withdraw(task: PodTask) -> None:
+    """Its source has listed all it wants, and the pod isn't among it: it's told to end."""
+    marker = SourceMarker(v=1, node="n1", ts=1.0, source="file", ready=True, epoch="e", uids=[])
+    task.context.desired.on_list({SOURCE_MARKER.key("file"): msgspec.json.encode(marker)})
+    task.wake()
