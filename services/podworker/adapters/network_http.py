@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import cast
 from urllib.parse import quote, urlsplit
 
@@ -25,7 +26,6 @@ class MalformedAnswer(Exception):
 
 
 class Location(msgspec.Struct, frozen=True, kw_only=True):
-    url: str
     is_tls: bool
     host: str
     port: int
@@ -48,7 +48,14 @@ def locate(url: str) -> Location:
     target = quote(parts.path or "/", safe=_UNESCAPED) + (
         f"?{quote(parts.query, safe=_UNESCAPED)}" if parts.query else ""
     )
-    return Location(url=url, is_tls=is_tls, host=parts.hostname or "", port=port, target=target)
+    return Location(is_tls=is_tls, host=parts.hostname or "", port=port, target=target)
+
+
+@lru_cache(maxsize=1024)
+def prepare(url: str, headers: tuple[tuple[str, str], ...]) -> tuple[Location, bytes]:
+    """Where to go and what to say: the same at each run of a probe. Raises Unreachable."""
+    at = locate(url)
+    return at, encode_request(at, headers)
 
 
 def encode_request(at: Location, headers: Sequence[tuple[str, str]]) -> bytes:

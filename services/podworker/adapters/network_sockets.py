@@ -15,8 +15,7 @@ from services.podworker.adapters.network_http import (
     HttpExchange,
     Location,
     MalformedAnswer,
-    encode_request,
-    locate,
+    prepare,
 )
 from services.podworker.ports import HttpAnswer, Unreachable
 
@@ -32,19 +31,20 @@ class SocketNetwork:
         self._tls: ssl.SSLContext | None = None
 
     async def http_get(self, url: str, headers: Sequence[tuple[str, str]], *, follow: bool) -> HttpAnswer:
-        first = at = locate(url)
+        asked_for: str | None = None
         for _ in range(MAX_REDIRECTS):
-            exchange = await self._exchange(at, headers)
+            at, request = prepare(url, tuple(headers))
+            asked_for = asked_for or at.host
+            exchange = await self._exchange(at, request)
             answer = HttpAnswer(status=exchange.status, body=bytes(exchange.body))
             if exchange.status not in LEAVES or not exchange.location:
                 return answer
-            to = urljoin(at.url, exchange.location)
+            url = urljoin(url, exchange.location)
             if urlsplit(exchange.location).netloc:  # it says whom it asks itself
                 headers = [(name, value) for name, value in headers if name.lower() != "host"]
-            parts = urlsplit(to)
-            if not follow or parts.hostname != first.host or parts.scheme not in ("http", "https"):
+            parts = urlsplit(url)
+            if not follow or parts.hostname != asked_for or parts.scheme not in ("http", "https"):
                 return HttpAnswer(status=answer.status, body=answer.body, is_redirect_left=True)
-            at = locate(to)
         raise Unreachable(f"stopped after {MAX_REDIRECTS} redirects")
 
     async def tcp_connect(self, host: str, port: int) -> None:
@@ -57,8 +57,7 @@ class SocketNetwork:
 
         return await check_health(host, port, service)
 
-    async def _exchange(self, at: Location, headers: Sequence[tuple[str, str]]) -> HttpExchange:
-        request = encode_request(at, headers)
+    async def _exchange(self, at: Location, request: bytes) -> HttpExchange:
         tls = self._unverified() if at.is_tls else None
         transport, exchange = await connect(at.host, at.port, lambda: HttpExchange(request), tls)
         whole = False

@@ -51,7 +51,7 @@ def check_of(probe: Probe, container: Container, address: str) -> Check:
 
 def _check(probe: Probe, container: Container, address: str) -> Check:
     if probe.exec is not None:
-        literal = {entry.name: entry.value for entry in container.env}
+        literal = {entry.name: entry.value for entry in container.env if entry.value_from is None}
         return ExecCheck(command=expand_all(probe.exec.command, literal))
     if probe.http_get is not None:
         url = http_url(probe.http_get, container, address)
