@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, MutableMapping
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, TypeVar
 
 from services.api.core.access import Identity
 from shared.contracts.events import EventList, EventQuery
@@ -19,6 +20,26 @@ AsgiApp = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 PEER = "podbus.peer"
 """Key in an ASGI scope's extensions: the Identity of the verified client certificate, or None."""
+TAKE_OVER = "podbus.take_over"
+"""Key in an ASGI scope's extensions, of requests that ask for an upgrade: a TakeOver."""
+
+P = TypeVar("P", bound=asyncio.Protocol)
+
+
+class Successor(Protocol):
+    """A protocol that goes on with a connection. `released` is to be called when it's lost."""
+
+    released: Callable[[], None]
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None: ...
+    def data_received(self, data: bytes) -> None: ...
+    def connection_lost(self, exc: Exception | None) -> None: ...
+    def shutdown(self) -> None: ...
+
+
+TakeOver = Callable[[bytes, Successor], None]
+"""Answers with these bytes; from then on the connection is the successor's, with what the client sent behind its
+request. What the endpoint still sends goes nowhere."""
 
 
 class OwnerUnavailable(Exception):
@@ -46,6 +67,14 @@ class ByteSource(Protocol):
         ...
 
 
+class OpenStream(Protocol):
+    """A stream that podworker has prepared: connects a protocol to it, once."""
+
+    async def __call__(self, factory: Callable[[], P]) -> tuple[asyncio.Transport, P]:
+        """Raises OwnerUnavailable."""
+        ...
+
+
 class Owners(Protocol):
     """The services that know. Every method raises OwnerUnavailable or OwnerRefused."""
 
@@ -57,6 +86,8 @@ class Owners(Protocol):
     async def running_pods(self) -> RunningPods: ...
 
     async def open_logs(self, command: StreamCommand) -> ByteSource: ...
+
+    async def prepare(self, command: StreamCommand) -> OpenStream: ...
 
     async def summary(self, *, only_cpu_and_memory: bool) -> bytes:
         """Compact JSON."""

@@ -53,6 +53,11 @@ def frame(channel: int, payload: bytes) -> bytes:
     return _HEAD.pack(channel, len(payload)) + payload
 
 
+def frame_length(begun: bytes) -> int | None:
+    """Of the whole frame that these bytes begin, its head included; None = too few to tell."""
+    return None if len(begun) < _HEAD.size else _HEAD.size + int(_HEAD.unpack_from(begun)[1])
+
+
 class ChannelReader:
     """Feed it what came, however it's cut. Payloads are handed on in parts, without waiting for their frame's end."""
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
 import msgspec
 
-from services.api.ports import OwnerRefused, OwnerUnavailable
+from services.api.ports import OpenStream, OwnerRefused, OwnerUnavailable, P
 from shared.bus import Bus, BusUnavailable, RemoteError
 from shared.contracts.events import EventList, EventQuery
 from shared.contracts.registry import EVENTS_QUERY, RUNNING_PODS, SOURCES, STREAM, SUMMARY
@@ -16,7 +16,7 @@ from shared.contracts.sources import SourceList, SourcesQuery
 from shared.contracts.stats import SummaryQuery
 from shared.contracts.streams import StreamCommand, StreamTicket
 from shared.contracts.worker import RunningPods, RunningPodsQuery
-from shared.streams import StreamRefused, open_stream
+from shared.streams import StreamRefused, open_stream, open_transport
 
 T = TypeVar("T")
 
@@ -61,6 +61,17 @@ class BusOwners:
 
     async def open_logs(self, command: StreamCommand) -> SocketBytes:
         return await _opened(await _asked(self._bus.request(STREAM, command, timeout=_ASK_SECONDS)))
+
+    async def prepare(self, command: StreamCommand) -> OpenStream:
+        ticket = await _asked(self._bus.request(STREAM, command, timeout=_ASK_SECONDS))
+
+        async def connect(factory: Callable[[], P]) -> tuple[asyncio.Transport, P]:
+            try:
+                return await open_transport(ticket, factory)
+            except StreamRefused as error:
+                raise OwnerUnavailable(f"the stream could not be opened: {error}") from error
+
+        return connect
 
     async def summary(self, *, only_cpu_and_memory: bool) -> bytes:
         query = SummaryQuery(only_cpu_and_memory=only_cpu_and_memory)

@@ -12,11 +12,12 @@ from collections.abc import Callable, Iterator
 from email.utils import formatdate
 from typing import Any
 
+import httptools
 import uvicorn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from services.api.adapters.authn import peer_identity
-from services.api.ports import PEER, AsgiApp
+from services.api.ports import PEER, TAKE_OVER, AsgiApp, Successor
 
 log = logging.getLogger("podbus.api.http")
 
@@ -30,6 +31,8 @@ _GRACE_SECONDS = 3
 """At the end, for answers that are being written."""
 _GOODBYE_SECONDS = 0.3
 _RETRY_SECONDS = 5.0
+_LARGEST_TAIL = 64 << 10
+"""Of what a client sends before its upgrade is answered; then it's no longer read."""
 
 
 class _Protocol(HttpToolsProtocol):
@@ -38,6 +41,8 @@ class _Protocol(HttpToolsProtocol):
     _head_bytes = 0
     _in_head = False
     _refused_upgrade = False
+    _tail: bytearray | None = None
+    """What the client sent behind a request that asks for an upgrade, until somebody takes over."""
     _peer: object = None
     _peer_known = False
     _head_timer: asyncio.TimerHandle | None = None
@@ -54,12 +59,50 @@ class _Protocol(HttpToolsProtocol):
     def data_received(self, data: bytes) -> None:
         if self._refused_upgrade:
             return  # what a client sends behind its upgrade request isn't HTTP
+        if self._tail is not None:
+            self._keep_tail(data)
+            return
         if self._in_head:
             self._head_bytes += len(data)
             if self._head_bytes > LARGEST_HEAD:
                 self._refuse(b"431 Request Header Fields Too Large")
                 return
-        super().data_received(data)
+        self._unset_keepalive_if_required()
+        try:
+            self.parser.feed_data(data)
+        except httptools.HttpParserUpgrade as upgrade:
+            if self.cycle is not None:
+                self.cycle.keep_alive = False  # without somebody who takes over it's the last answer
+            self._tail = bytearray()
+            self._keep_tail(data[upgrade.args[0] :])
+        except httptools.HttpParserError:
+            self.send_400_response("Invalid HTTP request received.")
+
+    def _keep_tail(self, data: bytes) -> None:
+        assert self._tail is not None
+        self._tail += data
+        if len(self._tail) > _LARGEST_TAIL:
+            self.transport.pause_reading()
+
+    def take_over(self, head: bytes, successor: Successor) -> None:
+        """ports.TakeOver. The transport stays, the protocol changes."""
+        if self.transport.is_closing():
+            self.loop.call_soon(successor.connection_lost, None)
+            return
+        cycle, tail = self.cycle, self._tail or b""
+        cycle.disconnected = True  # what the endpoint sends from now on is dropped
+        self._unset_keepalive_if_required()
+        self._stop_head_timer()
+        connections = self.server_state.connections
+        connections.discard(self)
+        connections.add(successor)  # type: ignore[arg-type]  # uvicorn asks of it no more than `shutdown`
+        successor.released = lambda: connections.discard(successor)
+        self.transport.write(head)
+        self.transport.set_protocol(successor)  # type: ignore[arg-type]
+        successor.connection_made(self.transport)
+        if tail:
+            successor.data_received(bytes(tail))
+        self.transport.resume_reading()
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
@@ -68,7 +111,7 @@ class _Protocol(HttpToolsProtocol):
             tls: ssl.SSLObject | None = self.transport.get_extra_info("ssl_object")
             self._peer = peer_identity(tls.getpeercert()) if tls is not None else None
         scope: dict[str, Any] = self.scope  # type: ignore[assignment]
-        scope["extensions"] = {PEER: self._peer}
+        scope["extensions"] = {PEER: self._peer, TAKE_OVER: self.take_over}
         self._in_head, self._head_bytes = True, 0
         self._head_timer = self.loop.call_later(_HEAD_SECONDS, self._refuse, b"408 Request Timeout")
 
@@ -82,11 +125,6 @@ class _Protocol(HttpToolsProtocol):
         super().shutdown()
         if self.transport.is_closing():
             self.loop.call_later(_GOODBYE_SECONDS, self.transport.abort)
-
-    def _unsupported_upgrade_warning(self) -> None:
-        self._refused_upgrade = True
-        if self.cycle is not None:
-            self.cycle.keep_alive = False
 
     def _refuse(self, status: bytes) -> None:
         """As Go's server: the status as text, then the connection ends."""

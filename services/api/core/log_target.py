@@ -37,6 +37,13 @@ def log_target(status: PodStatus | None, pod: str, container: str, *, previous: 
     return NoLog(f"{named} is waiting to start - no logs yet")
 
 
+def running_container(status: PodStatus | None, container: str) -> str | None:
+    """The id of the container's running instance, without its runtime's prefix; None = it doesn't run."""
+    statuses = [] if status is None else [*status.container_statuses, *status.init_container_statuses]
+    found = next((s for s in statuses if s.name == container and s.state.running is not None), None)
+    return _id(found.container_id) if found is not None and found.container_id else None
+
+
 _WHY = {
     "ErrImagePull": "image can't be pulled",
     "ImagePullBackOff": "trying and failing to pull image",

@@ -39,14 +39,16 @@ class _Report(msgspec.Struct, frozen=True):
     body: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
 
 
-class _Names(msgspec.Struct, frozen=True):
+class _Container(msgspec.Struct, frozen=True):
     name: str
+    stdin: bool = False
+    tty: bool = False
 
 
 class _Spec(msgspec.Struct, frozen=True, rename="camel"):
-    containers: list[_Names] = []
-    init_containers: list[_Names] | None = None
-    ephemeral_containers: list[_Names] | None = None
+    containers: list[_Container] = []
+    init_containers: list[_Container] | None = None
+    ephemeral_containers: list[_Container] | None = None
 
 
 class _PodSpec(msgspec.Struct, frozen=True):
@@ -78,6 +80,10 @@ class PodView(msgspec.Struct, frozen=True):
     """All names of the spec: init, regular, ephemeral."""
     status: PodStatus | None
     """None = its worker hasn't spoken of it yet."""
+    terminals: frozenset[str] = frozenset()
+    """Containers with `tty`."""
+    with_stdin: frozenset[str] = frozenset()
+    """Containers with `stdin`."""
 
 
 class NodeView:
@@ -254,7 +260,15 @@ class NodeView:
         status = None
         if report is not None:
             status = self._decode(POD_REPORT.key(uid), bytes(report.status), PodStatus)
-        return PodView(uid, *entry.place, tuple(_container_names(pod.spec)), status)
+        containers = tuple(_containers(pod.spec))
+        return PodView(
+            uid,
+            *entry.place,
+            tuple(one.name for one in containers),
+            status,
+            frozenset(one.name for one in containers if one.tty),
+            frozenset(one.name for one in containers if one.stdin),
+        )
 
     def _decode(self, key: str, raw: bytes | None, kind: type[T]) -> T | None:
         if raw is None:
@@ -273,7 +287,6 @@ def _body(desired: _Desired | None, report: _Report | None) -> bytes | None:
     return None if desired is None else bytes(desired.body)
 
 
-def _container_names(spec: _Spec) -> Iterator[str]:
+def _containers(spec: _Spec) -> Iterator[_Container]:
     for containers in (spec.init_containers, spec.containers, spec.ephemeral_containers):
-        for container in containers or ():
-            yield container.name
+        yield from containers or ()

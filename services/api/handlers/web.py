@@ -36,7 +36,7 @@ def web_app(face: Face, tokens: TokenReviewer) -> AsgiApp:
         logs_router(face),
         stats_router(face),
         health_router(face),
-        streaming_router(),
+        streaming_router(face),
         podbus_router(face),
     ):
         app.include_router(router)

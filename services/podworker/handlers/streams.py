@@ -120,13 +120,14 @@ async def _copy_input(session: ContainerSession, reader: asyncio.StreamReader) -
 
 
 async def _feed(session: ContainerSession, part: memoryview, is_end: bool) -> bool:
-    """False once stdin has ended: an empty frame, or a process that reads no more."""
+    """False once stdin has ended: an empty frame, or a process that reads no more. A terminal's stdin has no end: the
+    engine would let go of the output, too."""
     try:
         if part:
             session.writer.write(part)
             await session.writer.drain()
             return True
-        if is_end and session.writer.can_write_eof():
+        if is_end and not session.is_raw and session.writer.can_write_eof():
             session.writer.write_eof()
         return not is_end
     except (ConnectionError, OSError):
