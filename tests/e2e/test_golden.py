@@ -59,6 +59,12 @@ def _one_misconfigured_and_one_ready(pod: Pod) -> bool:
     return _waiting("CreateContainerConfigError")(pod) and any(c["ready"] for c in pod["status"]["containerStatuses"])
 
 
+def _hooks_done(pod: Pod) -> bool:
+    """One container was restarted because its postStart hook fails each time; the other one's didn't."""
+    statuses = {c["name"]: c for c in pod["status"]["containerStatuses"]}
+    return statuses["bad"]["restartCount"] > 0 and bool(statuses["ok"]["ready"])
+
+
 SETTLED: dict[str, Callable[[Pod], bool]] = {
     "a01": is_ready,
     "a02": _phase("Succeeded"),
@@ -74,6 +80,7 @@ SETTLED: dict[str, Callable[[Pod], bool]] = {
     "a13": is_ready,
     "a16": _waiting("ContainerCreating"),
     "a20": _one_restarted_and_one_ready,
+    "a21": _hooks_done,
     "a24": _has_ended_by("DeadlineExceeded"),
     "a23": is_ready,
     "a25": _phase("Failed"),
