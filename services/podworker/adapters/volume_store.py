@@ -179,7 +179,8 @@ def _make_own(directory: Path) -> None:
     """`<data>/pods/<uid>/...`: nobody but root looks in."""
     missing = [directory, *directory.parents]
     for one in reversed([path for path in missing if not path.is_dir()]):
-        one.mkdir(mode=_OWN_DIRECTORY_MODE, exist_ok=True)
+        one.mkdir(exist_ok=True)
+        one.chmod(_OWN_DIRECTORY_MODE)
 
 
 def _give_to_group(directory: Path, group: int | None, mask: int) -> None:
