@@ -155,7 +155,7 @@ class Leftovers(Protocol):
 
 class ImageService(Protocol):
     async def image(self, reference: str) -> ImageInfo | None:
-        """The local image, or None."""
+        """The local image, or None. Raises ImagePullFailed("ImageInspectError", text) when that can't be told."""
         ...
 
     async def pull_image(self, reference: str, progress: PullProgress) -> ImageInfo:

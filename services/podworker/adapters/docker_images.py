@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from services.podworker.adapters.docker_calls import DockerCalls
 from services.podworker.adapters.docker_translate import image_info
+from services.podworker.core.images import inspect_failure, pull_failure
 from services.podworker.ports import ImageInfo, ImagePullFailed, PullProgress, RuntimeUnavailable
 
 if TYPE_CHECKING:
@@ -158,12 +159,13 @@ def _fetch(client: APIClient, reference: str, flight: _Flight) -> None:
             if flight.unwanted.is_set():
                 _log.info("image=%s pull given up: nobody waits for it any more", reference)
                 raise RuntimeUnavailable(f"nobody waits for {reference} any more")
-            if problem := line.get("error") or (line.get("errorDetail") or {}).get("message"):
-                raise ImagePullFailed("ErrImagePull", str(problem))
+            detail = line.get("errorDetail") or {}
+            if problem := line.get("error") or detail.get("message"):
+                raise ImagePullFailed(*pull_failure(reference, str(problem), detail.get("code") or 0))
             if layers.add(line):
                 flight.tell(*layers.sums)
     except APIError as error:
-        raise ImagePullFailed("ErrImagePull", error.explanation or str(error)) from error
+        raise ImagePullFailed(*pull_failure(reference, error.explanation or str(error))) from error
 
 
 def _inspect(client: APIClient, reference: str) -> ImageInfo | None:
@@ -175,5 +177,5 @@ def _inspect(client: APIClient, reference: str) -> ImageInfo | None:
         # 400: a reference that can't be read names no image.
         if error.status_code in (400, 404):
             return None
-        raise
+        raise ImagePullFailed(*inspect_failure(reference, error.explanation or str(error))) from error
     return image_info(found)

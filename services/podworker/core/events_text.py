@@ -86,7 +86,8 @@ def never_pulled(container: str, message: str) -> PodEvent:
     return _warning("ErrImageNeverPull", message, container)
 
 
-def invalid_image(container: str, message: str) -> PodEvent:
+def inspect_failed(container: str, message: str) -> PodEvent:
+    """The image's name can't be read, or the engine can't tell whether it's there."""
     return _warning("InspectFailed", message, container)
 
 

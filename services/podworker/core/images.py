@@ -20,6 +20,13 @@ _DIGEST = re.compile(r"[A-Za-z][A-Za-z0-9]*(?:[-_+.][A-Za-z][A-Za-z0-9]*)*:[0-9a
 _IDENTIFIER = re.compile(r"[a-f0-9]{64}")
 
 
+REGISTRY_UNAVAILABLE = "RegistryUnavailable"
+_UNAVAILABLE_CODES = (502, 503, 504)
+_UNAVAILABLE = re.compile(r"(?:unexpected HTTP status:|parsing HTTP) 50[234]\b")
+"""How the engine words a registry's bad day: "received unexpected HTTP status: 503 Service Unavailable", "error
+parsing HTTP 502 response body"."""
+
+
 class Reference(msgspec.Struct, frozen=True):
     """A parsed reference; `name` is what was written before the tag or digest, not normalised."""
 
@@ -102,6 +109,18 @@ def back_off_message(reference: str, last_error: str) -> str:
     """The message of waiting reason ImagePullBackOff. `last_error`: "ErrImagePull: <text>", or ""."""
     message = f'Back-off pulling image "{reference}"'
     return f"{message}: {last_error}" if last_error else message
+
+
+def pull_failure(reference: str, text: str, code: int = 0) -> tuple[str, str]:
+    """(reason, message) of a pull that failed. `code`: of the registry's answer, where the engine tells it."""
+    if code in _UNAVAILABLE_CODES or _UNAVAILABLE.search(text):
+        return REGISTRY_UNAVAILABLE, f"image pull failed for {reference} because the registry is unavailable: {text}"
+    return "ErrImagePull", text
+
+
+def inspect_failure(reference: str, text: str) -> tuple[str, str]:
+    """(reason, message) when the engine can't tell whether it has the image."""
+    return "ImageInspectError", f'Failed to inspect image "{reference}": {text}'
 
 
 def progress_message(reference: str, current: int, total: int) -> str:

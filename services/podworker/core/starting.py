@@ -10,7 +10,7 @@ from services.podworker.core import images
 from services.podworker.core.container_config import container_hash
 from services.podworker.core.events_text import (
     full_name,
-    invalid_image,
+    inspect_failed,
     pull_backed_off,
     restart_backed_off,
     start_failed,
@@ -110,7 +110,7 @@ def _is_waiting_for_image(draft: Draft, container: Container) -> bool:
     invalid = images.invalid_image_message(container.image)
     if invalid is not None:
         if _wait(draft, container.name, INVALID_IMAGE_NAME, invalid, None):
-            draft.tell(invalid_image(container.name, invalid))
+            draft.tell(inspect_failed(container.name, invalid))
             draft.tell(start_failed(container.name, INVALID_IMAGE_NAME))
         return True
     reference = images.with_default_tag(container.image)

@@ -216,7 +216,14 @@ class Execution:
         return await self._with.volumes.for_container(pod, container, addresses)
 
     async def _pull(self, action: PullImage) -> None:
-        present = await self._with.images.image(action.reference)
+        try:
+            present = await self._with.images.image(action.reference)
+        except ImagePullFailed as error:
+            log.info("image not looked at pod=%s image=%s error=%s", self._name, action.reference, error.message)
+            self.events.append(events_text.inspect_failed(action.container, error.message))
+            self.events.append(events_text.start_failed(action.container, error.reason))
+            self._pull_failed(action, error.reason, error.message)
+            return
         if present is None and action.policy == "Never":
             message = images.never_pull_message(action.reference)
             self.events.append(events_text.never_pulled(action.container, message))

@@ -75,6 +75,8 @@ class FakeRegistryEngine:
         self.pulls = 0
         self.images: set[str] = set()
         self.refusal: tuple[int, str] | None = None
+        self.is_broken = False
+        """It can't tell which images it has."""
         engine = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -90,6 +92,8 @@ class FakeRegistryEngine:
                 if self.path == "/version":
                     return self._json(200, {"ApiVersion": "1.41"})
                 name = self.path.split("/images/", 1)[1].removesuffix("/json")
+                if engine.is_broken:
+                    return self._json(500, {"message": "layer store is corrupt"})
                 if name in engine.images:
                     return self._json(200, {"Id": f"sha256:{engine.pulls}", "RepoTags": [name], "Size": 1})
                 return self._json(404, {"message": f"No such image: {name}"})

@@ -103,6 +103,42 @@ async def test_a_refused_pull_says_the_registrys_words(open_engine: Open, status
     assert failed.value.message == text
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "received unexpected HTTP status: 503 Service Unavailable",
+        "error parsing HTTP 502 response body: invalid character '<' looking for beginning of value",
+    ],
+)
+async def test_a_registry_that_is_down_is_told_from_one_that_refuses(open_engine: Open, text: str) -> None:
+    engine, images, _ = open_engine(lambda: DONE)
+    engine.refusal = (500, text)
+    with pytest.raises(ImagePullFailed) as failed:
+        await images.pull_image(REFERENCE, ignore)
+    assert (failed.value.reason, failed.value.message) == (
+        "RegistryUnavailable",
+        f"image pull failed for {REFERENCE} because the registry is unavailable: {text}",
+    )
+
+
+async def test_a_registrys_code_within_the_stream_counts(open_engine: Open) -> None:
+    _, images, _ = open_engine(lambda: [{"errorDetail": {"code": 504, "message": "slow"}, "error": "slow"}])
+    with pytest.raises(ImagePullFailed) as failed:
+        await images.pull_image(REFERENCE, ignore)
+    assert failed.value.reason == "RegistryUnavailable"
+
+
+async def test_an_engine_that_can_not_tell_what_it_has_is_told(open_engine: Open) -> None:
+    engine, images, _ = open_engine(lambda: DONE)
+    engine.is_broken = True
+    with pytest.raises(ImagePullFailed) as failed:
+        await images.image(REFERENCE)
+    assert (failed.value.reason, failed.value.message) == (
+        "ImageInspectError",
+        f'Failed to inspect image "{REFERENCE}": layer store is corrupt',
+    )
+
+
 async def test_pods_of_one_worker_share_a_pull(open_engine: Open) -> None:
     """And all of them see its progress; more waiters than threads don't matter."""
     go = threading.Event()

@@ -11,15 +11,17 @@ from services.podworker.core.plan import (
     CreateSandbox,
     Kill,
     Plan,
+    PullImage,
     RemoveContainer,
     RemoveSandbox,
     Signal,
+    StartContainer,
     StopSandbox,
     SyncConfig,
 )
 from services.podworker.handlers.execute import Execution, Executor
 from services.podworker.handlers.permits import Permits
-from services.podworker.ports import RuntimeRefused
+from services.podworker.ports import ImageInfo, ImagePullFailed, RuntimeRefused
 from shared.runtime.clock import SystemClock
 from tests.support.builders import a_container, a_memory, a_node, a_pod
 from tests.support.model_runtime import ModelRuntime
@@ -87,3 +89,31 @@ async def test_one_that_cannot_be_removed_keeps_only_its_sandbox() -> None:
 
 async def test_nothing_starts_beside_what_could_not_be_stopped() -> None:
     assert await run(StopSandbox(sandbox_id="bad", reason=""), CreateSandbox(attempt=1, reason="")) == ["stop bad"]
+
+
+class Blind(ModelRuntime):
+    """Can't tell which images it has."""
+
+    async def image(self, reference: str) -> ImageInfo | None:
+        raise ImagePullFailed("ImageInspectError", "layer store is corrupt")
+
+
+async def test_an_image_that_can_not_be_looked_at_is_what_its_container_waits_for() -> None:
+    engine = Blind(time.time)
+    executor = Executor(
+        engine, engine, Permits(1), Permits(1), a_node(), SyncConfig(), SystemClock(), volumes=no_volumes()
+    )
+    pod = a_pod(a_container())
+    execution = Execution(executor, pod, "s", a_memory(pod), lambda memory: None)
+    actions = (
+        PullImage(container="c", reference="busybox:1.36", policy="IfNotPresent", reason=""),
+        StartContainer(name="c", attempt=0, reason=""),
+    )
+    await execution.run(Plan(actions=actions, memory=a_memory(pod), wake_at=None, reasons=(), events=()))
+    waiting = execution.memory.waiting["c"]
+    assert (waiting.reason, waiting.message) == ("ImageInspectError", "layer store is corrupt")
+    assert [(event.reason, event.message) for event in execution.events] == [
+        ("InspectFailed", "layer store is corrupt"),
+        ("Failed", "Error: ImageInspectError"),
+    ]
+    assert not engine.containers
