@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from services.podworker.core.container_config import sandbox_config
+from services.podworker.core.model import HookState, PostStart, Verdict, Verdicts
 from services.podworker.core.plan import CreateSandbox, PullImage, StartContainer
 from services.podworker.core.state import begin_termination, rebase, sync_state
 from shared.kube.pod import Pod
@@ -16,25 +19,83 @@ from tests.support.model_runtime import an_image
 from tests.support.pod_driver import PodDriver, run_now
 
 NAMES = ("a", "b")
-COMMANDS = (["serve"], ["sleep", "5"], ["sh", "-c", "exit 0"], ["sh", "-c", "exit 1"])
-SCRIPTS: tuple[dict[str, str], ...] = ({}, {"model/ignore-term": "true"}, {"model/start-error": "no such file"})
+INIT_NAMES = ("i", "s", "j")
+ALL_NAMES = (*NAMES, *INIT_NAMES)
+COMMANDS = (["serve"], ["sleep", "5"], ["sh", "-c", "exit 0"], ["sh", "-c", "exit 1"], ["sh", "-c", "sleep 5; exit 42"])
+SCRIPTS: tuple[dict[str, str], ...] = (
+    {},
+    {"model/ignore-term": "true"},
+    {"model/start-error": "no such file"},
+    {"model/s.ignore-term": "true"},
+)
+RULES: tuple[list[dict[str, Any]], ...] = (
+    [],
+    [{"action": "Restart", "exitCodes": {"operator": "In", "values": [1]}}],
+    [{"action": "RestartAllContainers", "exitCodes": {"operator": "In", "values": [42]}}],
+    [{"action": "RestartAllContainers", "exitCodes": {"operator": "NotIn", "values": [0, 1, 127]}}],
+)
+"""None restarts all containers for an exit that comes at once: that never settles, and waits for nothing."""
+OWN_POLICIES = ("", "Always", "OnFailure", "Never")
+PROBE = {"exec": {"command": ["true"]}}
+HOOK = {"postStart": {"exec": {"command": ["true"]}}}
 POLICIES = ("Always", "OnFailure", "Never")
 IMAGES = ("busybox:1.36", "late:1", "UPPER")
-ROUNDS = 12
+ROUNDS = 30
 """Within so many looks a pod on which nothing happens from outside is settled."""
+
+
+def containers(names: tuple[str, ...]) -> st.SearchStrategy[list[dict[str, Any]]]:
+    return st.tuples(*(_container(name) for name in names)).map(list)
+
+
+@st.composite
+def _container(draw: st.DrawFn, name: str) -> dict[str, Any]:
+    policy, rules = draw(st.sampled_from(OWN_POLICIES)), draw(st.sampled_from(RULES))
+    fields: dict[str, Any] = {"command": draw(st.sampled_from(COMMANDS)), "restartPolicy": policy}
+    if policy:
+        fields["restartPolicyRules"] = rules
+    if draw(st.booleans()):
+        fields |= {"livenessProbe": PROBE, "startupProbe": PROBE}
+    if draw(st.booleans()):
+        fields["lifecycle"] = HOOK
+    return a_container(name, **fields)
+
+
+@st.composite
+def init_containers(draw: st.DrawFn) -> list[dict[str, Any]]:
+    """Any of them; "s" is a sidecar, the others have neither probes nor hooks."""
+    drawn = draw(containers(INIT_NAMES))
+    kept = [c for c in drawn if draw(st.booleans())]
+    for container in kept:
+        if container["name"] == "s":
+            container["restartPolicy"] = "Always"
+        else:
+            container["restartPolicy"] = "" if container["restartPolicy"] == "Always" else container["restartPolicy"]
+            for field in ("livenessProbe", "startupProbe", "lifecycle"):
+                container.pop(field, None)
+        if not container["restartPolicy"]:
+            container.pop("restartPolicyRules", None)
+    return kept
 
 
 class APod(RuleBasedStateMachine):
     @initialize(
-        commands=st.tuples(*[st.sampled_from(COMMANDS)] * 2),
+        containers=containers(NAMES),
+        init=init_containers(),
         script=st.sampled_from(SCRIPTS),
         policy=st.sampled_from(POLICIES),
         image=st.sampled_from(IMAGES),
     )
-    def a_pod_is_wanted(self, commands: tuple[list[str], ...], script: dict[str, str], policy: str, image: str) -> None:
-        containers = [a_container(name, command=command) for name, command in zip(NAMES, commands, strict=True)]
+    def a_pod_is_wanted(
+        self,
+        containers: list[dict[str, Any]],
+        init: list[dict[str, Any]],
+        script: dict[str, str],
+        policy: str,
+        image: str,
+    ) -> None:
         containers[1]["image"] = image
-        self.script, self.policy = script, policy
+        self.script, self.policy, self.init = script, policy, init
         self.driver = PodDriver(self._pod(containers))
         self._give_the_engine_others()
         self.was_terminating = False
@@ -42,13 +103,14 @@ class APod(RuleBasedStateMachine):
         self.deadlines: dict[str, float] = {}
         self.finished_phase = ""
 
-    def _pod(self, containers: list[dict[str, object]]) -> Pod:
+    def _pod(self, containers: list[dict[str, Any]]) -> Pod:
         self.containers = containers
         return a_pod(
             *containers,
             annotations=self.script,
             restartPolicy=self.policy,
             terminationGracePeriodSeconds=5,
+            initContainers=self.init,
         )
 
     def _give_the_engine_others(self) -> None:
@@ -93,13 +155,32 @@ class APod(RuleBasedStateMachine):
             self.grace_end += delta
         self.deadlines = {key: deadline + delta for key, deadline in self.deadlines.items()}
 
-    @rule(name=st.sampled_from(NAMES), code=st.sampled_from([0, 1, 137]))
+    @rule(name=st.sampled_from(ALL_NAMES), code=st.sampled_from([0, 1, 42, 137]))
     def a_container_dies(self, name: str, code: int) -> None:
         for container in self.driver.engine.containers.values():
             if container.config.container == name:
                 container.end(code, self.driver.now)
 
-    @rule(name=st.sampled_from(NAMES))
+    @rule(
+        name=st.sampled_from(ALL_NAMES),
+        startup=st.sampled_from(["", "success", "failure"]),
+        liveness=st.sampled_from(["", "success", "failure"]),
+    )
+    def a_prober_finds_something(self, name: str, startup: Verdict, liveness: Verdict) -> None:
+        newest = self.driver.runtime().newest(name)
+        if newest is not None and newest.state == "running":
+            known = self.driver.memory.verdicts
+            verdicts = {**known, newest.id: Verdicts(startup=startup, liveness=liveness)}
+            self.driver.memory = msgspec.structs.replace(self.driver.memory, verdicts=verdicts)
+
+    @rule(name=st.sampled_from(ALL_NAMES), state=st.sampled_from(["running", "done", "failed"]))
+    def a_post_start_hook_gets_on(self, name: str, state: HookState) -> None:
+        newest = self.driver.runtime().newest(name)
+        if newest is not None and newest.state == "running":
+            hooks = {**self.driver.memory.post_starts, newest.id: PostStart(state=state)}
+            self.driver.memory = msgspec.structs.replace(self.driver.memory, post_starts=hooks)
+
+    @rule(name=st.sampled_from(ALL_NAMES))
     def a_container_is_removed_by_hand(self, name: str) -> None:
         engine = self.driver.engine
         engine.containers = {k: c for k, c in engine.containers.items() if c.config.container != name}
