@@ -3,73 +3,27 @@
 from __future__ import annotations
 
 import shutil
-import time
-from collections.abc import AsyncIterator
 from pathlib import Path
 
 import msgspec
 import pytest
 
 from cli.db import db_upgrade
-from shared.bus import BusUnavailable, connect
+from shared.bus import BusUnavailable
 from shared.contracts.registry import POD_DESIRED, POD_REPORT
-from tests.component.podworker.worker_on_model import ENGINE, Desired, Worker, pod_body, start_worker
+from tests.component.podworker.worker_on_model import (
+    Desired,
+    Worker,
+    is_running,
+    pod_body,
+    running,
+    start_worker,
+)
 from tests.support.eventually import eventually_async
 from tests.support.model_runtime import ModelRuntime
 from tests.support.nats_server import NatsServer
-from tests.support.played_source import ShownPods
 
 pytestmark = pytest.mark.nats
-
-
-@pytest.fixture
-def engine() -> ModelRuntime:
-    made = ModelRuntime(time.time)
-    ENGINE[:] = [made]
-    return made
-
-
-@pytest.fixture
-def data(tmp_path: Path) -> Path:
-    path = tmp_path / "data"
-    path.mkdir()
-    db_upgrade(path)
-    return path
-
-
-@pytest.fixture
-async def desired(nats_server: NatsServer) -> AsyncIterator[Desired]:
-    bus = await connect(nats_server.credentials("source"), node="n1", service="source", name="source")
-    await bus.ensure_buckets()
-    made = Desired(bus)
-    await made.mark()
-    made.shown = ShownPods(bus)
-    await made.shown.listed()
-    yield made
-    made.shown.close()
-    await bus.drain()
-
-
-@pytest.fixture
-async def worker(
-    nats_server: NatsServer, engine: ModelRuntime, data: Path, monkeypatch: pytest.MonkeyPatch
-) -> AsyncIterator[Worker]:
-    made = await start_worker(nats_server, data, monkeypatch)
-    yield made
-    await made.stop()
-
-
-def phase(desired: Desired, uid: str) -> str:
-    report = desired.reports.get(uid)
-    return report.status.phase if report is not None else ""
-
-
-def running(engine: ModelRuntime, uid: str) -> list[str]:
-    return [c.config.name for c in engine.containers.values() if c.config.uid == uid and c.is_running]
-
-
-def is_running(desired: Desired, uid: str) -> bool:
-    return phase(desired, uid) == "Running"
 
 
 async def test_a_desired_pod_runs_and_a_removed_one_leaves_nothing(
@@ -88,7 +42,7 @@ async def test_a_desired_pod_runs_and_a_removed_one_leaves_nothing(
 async def test_a_new_version_waits_until_the_old_one_has_ended(
     engine: ModelRuntime, desired: Desired, worker: Worker
 ) -> None:
-    """An edited static pod has a new UID; the old one ignores TERM."""
+    """W11. An edited static pod has a new UID; the old one ignores TERM."""
     stubborn = pod_body("a", "u1", annotations={"model/ignore-term": "true"})
     await desired.put("a", "u1", stubborn)
     await eventually_async(lambda: is_running(desired, "u1"), within=10)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import msgspec
@@ -97,17 +97,34 @@ class Desired:
                 await asyncio.sleep(0.1)
 
 
+def phase(desired: Desired, uid: str) -> str:
+    report = desired.reports.get(uid)
+    return report.status.phase if report is not None else ""
+
+
+def running(engine: ModelRuntime, uid: str) -> list[str]:
+    return [c.config.name for c in engine.containers.values() if c.config.uid == uid and c.is_running]
+
+
+def is_running(desired: Desired, uid: str) -> bool:
+    return phase(desired, uid) == "Running"
+
+
 @dataclass
 class Worker:
     service: Service
     tasks: GuardedTasks
     bus: Bus
+    locks: set[int]
+    """Its descriptors of the owners' lock file."""
 
     async def die(self) -> None:
-        """As by kill -9, as far as that goes in one process: nothing is finished, nothing is told. Its locks go with
-        the file, which garbage collection would close at some time: that is the one thing done here."""
+        """As by kill -9, as far as that goes in one process: nothing is finished, nothing is told; its locks go with
+        the descriptor."""
         await self.tasks.cancel()
         await self.bus._client.close()
+        for fd in self.locks:
+            os.close(fd)
 
     async def stop(self) -> None:
         await self.service.stop()
@@ -116,16 +133,31 @@ class Worker:
 
 
 async def start_worker(
-    server: NatsServer, data: Path, monkeypatch: pytest.MonkeyPatch, *, number: int = 0, workers: int = 2
+    server: NatsServer, data: Path, monkeypatch: pytest.MonkeyPatch, *, number: int = 0, workers: int = 2, url: str = ""
 ) -> Worker:
+    """`url`: of a second source of pods."""
     monkeypatch.setenv("PODBUS_TEST_RUNTIME", "tests.component.podworker.worker_on_model:the_engine")
     (data / "instance").write_text("test")
     bus = await connect(server.credentials("podworker"), node="n1", service="podworker", name=f"podworker-{number}")
     settings = Settings(data=data, manifests=data / "manifests", node_name="n1", workers=workers)
+    settings = replace(settings, config=replace(settings.config, static_pod_url=url))
     os.makedirs(settings.paths.run, exist_ok=True)
+    before = _open_files(settings.paths.owners_lock)
     service = await build(Context(settings, bus, SystemClock(), f"podworker-{number}"))
     tasks = GuardedTasks()
     await service.recover()
     await service.subscribe()
     tasks.start(service.tasks)
-    return Worker(service, tasks, bus)
+    return Worker(service, tasks, bus, _open_files(settings.paths.owners_lock) - before)
+
+
+def _open_files(path: Path) -> set[int]:
+    """This process's descriptors of the file."""
+    return {int(link.name) for link in Path("/proc/self/fd").iterdir() if _target(link) == path.resolve()}
+
+
+def _target(link: Path) -> Path | None:
+    try:
+        return link.readlink()
+    except FileNotFoundError:  # the listing's own
+        return None
