@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import subprocess
 import time
+import urllib.request
 from collections.abc import Iterator
+from datetime import datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -19,6 +21,7 @@ from tests.support.node import Node, is_ready
 
 pytestmark = [pytest.mark.e2e, pytest.mark.docker, pytest.mark.nats, pytest.mark.timeout(120)]
 
+CASES = Path(__file__).parent.parent / "cases"
 SAY = "echo {} > /proc/1/fd/1"
 SERVES = "trap 'echo TERM; exit 0' TERM; echo up; while true; do sleep 0.1; done"
 DEAF = "trap 'echo TERM' TERM; echo up; while true; do sleep 0.1; done"
@@ -83,6 +86,11 @@ PODS = {
         a_container("c", SERVES, lifecycle={"preStop": an_exec("sleep 3600")}),
         terminationGracePeriodSeconds=4,
     ),
+    "i11": a_manifest(
+        "i11",
+        a_container("main", SLOW),
+        initContainers=[a_container(name, SERVES, restartPolicy="Always") for name in ("s1", "s2")],
+    ),
     "starting": a_manifest(
         "starting",
         a_container("c", SERVES, lifecycle={"postStart": an_exec("sleep 3600")}),
@@ -101,6 +109,9 @@ FOLLOWED = [
     ("h10", "b"),
     ("fails", "c"),
     ("hangs", "c"),
+    ("i11", "main"),
+    ("i11", "s1"),
+    ("i11", "s2"),
     ("starting", "c"),
 ]
 
@@ -224,6 +235,12 @@ def test_containers_end_side_by_side(ended: Ended) -> None:
     assert max(a.at("TERM"), b.at("TERM")) < min(a.at("done"), b.at("done"))
 
 
+def test_sidecars_end_last_and_in_reverse(ended: Ended) -> None:
+    """I11."""
+    main, s1, s2 = (ended.logs["i11", name] for name in ("main", "s1", "s2"))
+    assert main.at("done") <= s2.at("TERM") <= s1.at("TERM")
+
+
 def test_a_failed_pre_stop_is_told_and_the_end_goes_on(ended: Ended) -> None:
     assert ended.logs["fails", "c"].lines() == ["up", "TERM"]
     eventually(lambda: "FailedPreStopHook" in ended.reasons("fails"), within=10)
@@ -242,3 +259,33 @@ def test_a_deletion_during_a_post_start_is_handled_at_once(ended: Ended) -> None
     waiting = {s["name"]: s["state"] for s in ended.before["starting"]["status"]["containerStatuses"]}
     assert "waiting" in waiting["never"]
     assert not is_ready(ended.before["starting"])
+
+
+def answer() -> str:
+    with urllib.request.urlopen("http://127.0.0.1:18081/", timeout=5) as response:
+        text: str = response.read().decode().strip()
+        return text
+
+
+def test_an_edited_pod_drains_before_the_new_one_starts(ended: Ended, tmp_path: Path) -> None:
+    """Acceptance case 01: the old one is neither cut off nor overlapped, and the host port is free for the new one."""
+    node = ended.node
+    first, second = (CASES / f"01-static-update-grace{version}.yaml" for version in ("", ".v2"))
+    node.apply("drain-web.yaml", first.read_text())
+    eventually(lambda: answer() == "v1", within=30)
+    log = follow(node, "drain-web", "web", tmp_path)
+    eventually(lambda: "serving v1" in log.lines(), within=15)
+    old = node.pod("drain-web")["metadata"]["uid"]
+    edited_at = time.time()
+    node.apply("drain-web.yaml", second.read_text())
+    eventually(lambda: answer() == "v2", within=45)
+    assert log.lines() == ["serving v1", "draining", "drained"]
+    assert log.exit_code() == 0
+    assert log.at("drained") - edited_at >= 8
+    pod = node.pod("drain-web")
+    (status,) = pod["status"]["containerStatuses"]
+    assert (pod["metadata"]["uid"] != old, status["restartCount"], status["lastState"]) == (True, 0, {})
+    container_id = status["containerID"].removeprefix("docker://")
+    created = node.docker("inspect", "--format", "{{.Created}}", container_id).strip()
+    assert datetime.fromisoformat(created[:26] + "+00:00").timestamp() >= log.at("drained")
+    log.close()
