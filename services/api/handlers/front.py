@@ -5,12 +5,14 @@ from __future__ import annotations
 import html
 import json
 import logging
-from collections.abc import Callable
+from base64 import urlsafe_b64decode
+from collections.abc import Callable, Iterator
 from http import HTTPStatus
 from urllib.parse import quote
 
 from services.api.core.access import Identity, allowed, forbidden_text
 from services.api.core.routing import HEALTH_PATHS, Moved, Unknown, match
+from services.api.core.upgrades import Headers, is_websocket, websocket_token
 from services.api.handlers.answers import text
 from services.api.ports import PEER, AsgiApp, Message, Receive, Scope, Send, TokenReviewer
 
@@ -54,16 +56,13 @@ class Front:
             await self._inner(inner_scope, receive, inner_send)
 
     def _identify(self, scope: Scope) -> Identity | None:
-        """kubelet: certificate, then token; the first that is good counts."""
+        """kubelet: certificate, then token, then a WebSocket's token; the first that is good counts."""
         peer: Identity | None = scope.get("extensions", {}).get(PEER)
         if peer is not None:
             return peer
-        for name, value in scope["headers"]:
-            if name == b"authorization":
-                scheme, _, token = value.partition(b" ")
-                if scheme.lower() != b"bearer" or not token.strip():
-                    return None
-                return self._tokens.find(token.strip().decode("utf-8", "surrogateescape"))
+        for token in _tokens(scope["headers"]):
+            if (who := self._tokens.find(token)) is not None:
+                return who
         return None
 
     def _marking_stale(self, send: Send) -> Send:
@@ -76,6 +75,20 @@ class Front:
             await send(message)
 
         return marked
+
+
+def _tokens(headers: Headers) -> Iterator[str]:
+    for name, value in headers:
+        if name == b"authorization":
+            scheme, _, token = value.partition(b" ")
+            if scheme.lower() == b"bearer" and token.strip():
+                yield token.strip().decode("utf-8", "surrogateescape")
+            break
+    if is_websocket(headers) and (encoded := websocket_token(headers)) is not None:
+        try:
+            yield urlsafe_b64decode(encoded + "=" * (-len(encoded) % 4)).decode()
+        except ValueError:
+            return
 
 
 def _location(path: str, query: bytes) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 import ssl
+from base64 import b64encode
 from pathlib import Path
 
 import pytest
@@ -74,6 +75,17 @@ def test_a_viewer_can_not_run(api: ApiProcess, method: str) -> None:
 def test_an_admin_gets_as_far_as_the_pod(api: ApiProcess, path: str, method: str) -> None:
     answer = api.ask(path, method=method, headers=UPGRADES[method])
     assert (answer.status, answer.body) == (404, b"pod does not exist")
+
+
+def test_a_websocket_may_bring_its_token_as_a_subprotocol(api: ApiProcess) -> None:
+    token = b64encode(b"admin-token").decode().rstrip("=")
+    headers = {
+        **UPGRADES["GET"],
+        "Sec-WebSocket-Protocol": f"base64url.bearer.authorization.k8s.io.{token}, v4.channel.k8s.io",
+    }
+    assert api.ask(STREAMING[0], user=None, headers=headers).status == 404
+    headers["Sec-WebSocket-Protocol"] = "base64url.bearer.authorization.k8s.io.bm8, v4.channel.k8s.io"
+    assert api.ask(STREAMING[0], user=None, headers=headers).status == 401
 
 
 def test_a_viewer_reads_pods_and_a_metrics_reader_does_not(api: ApiProcess) -> None:
