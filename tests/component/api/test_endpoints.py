@@ -283,8 +283,8 @@ def test_what_is_not_http_is_a_bad_request(api: ApiProcess) -> None:
 def test_bytes_behind_a_refused_upgrade_are_not_taken_for_a_request(api: ApiProcess) -> None:
     answer = _raw(
         api,
-        b"POST /exec/ns/p1/c1?output=1 HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer admin-token\r\nConnection: Upgrade\r\n"
-        b"Upgrade: SPDY/3.1\r\nContent-Length: 0\r\n\r\n"
+        b"POST /exec/ns/p1/c1?output=1 HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer admin-token\r\n"
+        b"Connection: Upgrade\r\nUpgrade: SPDY/3.1\r\nContent-Length: 0\r\n\r\n"
         b"GET /pods HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer admin-token\r\n\r\n",
     )
     assert answer.startswith(b"HTTP/1.1 404")
