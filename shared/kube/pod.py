@@ -193,8 +193,11 @@ class GivenCondition(_Object, frozen=True, kw_only=True):
 
 
 class GivenStatus(_Object, frozen=True, kw_only=True):
-    """The part of a pod's status that others write and the node reads: readiness gates."""
+    """What a pod's status in its source means for the node: readiness gates that others answer, and that it is over."""
 
+    phase: str = ""
+    reason: str = ""
+    message: str = ""
     conditions: list[GivenCondition] = []
 
 

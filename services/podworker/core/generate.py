@@ -11,7 +11,7 @@ from services.podworker.core.phase import phase_with_statuses
 from services.podworker.core.resources import qos_class
 from services.podworker.core.sandboxes import usable_sandbox
 from shared.kube.pod import Pod
-from shared.kube.status import PodIP, PodPhase, PodStatus
+from shared.kube.status import TERMINAL, PodIP, PodPhase, PodStatus
 from shared.kube.times import rfc3339
 
 
@@ -24,7 +24,7 @@ def generate_status(pod: Pod, memory: PodMemory, runtime: RuntimePod, *, node_ip
         return _rejected(pod, memory, memory.rejection, now)
     statuses = all_statuses(pod, memory, runtime)
     phase = phase_with_statuses(pod, memory, runtime, statuses)
-    reason, message = _cause(memory, phase)
+    reason, message = _cause(pod, memory, phase)
     facts = PodFacts(
         phase=phase,
         can_start_containers=usable_sandbox(pod, runtime) is not None,
@@ -50,10 +50,12 @@ def generate_status(pod: Pod, memory: PodMemory, runtime: RuntimePod, *, node_ip
     )
 
 
-def _cause(memory: PodMemory, phase: PodPhase) -> tuple[str, str]:
+def _cause(pod: Pod, memory: PodMemory, phase: PodPhase) -> tuple[str, str]:
     """(reason, message) of the phase: kept while it is unchanged."""
     if memory.status is not None and memory.status.phase == phase:
         return memory.status.reason, memory.status.message
+    if phase in TERMINAL and pod.status.phase == phase:
+        return pod.status.reason, pod.status.message
     if memory.failure is not None and phase == "Failed":
         return memory.failure.reason, memory.failure.message
     return "", ""

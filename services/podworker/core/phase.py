@@ -24,12 +24,12 @@ def is_terminal(phase: PodPhase) -> bool:
 
 def projected_phase(pod: Pod, memory: PodMemory, runtime: RuntimePod) -> PodPhase:
     """The phase that the containers give now; one that was terminal before stays."""
-    return _given_phase(memory) or phase_with_statuses(pod, memory, runtime, all_statuses(pod, memory, runtime))
+    return _given_phase(pod, memory) or phase_with_statuses(pod, memory, runtime, all_statuses(pod, memory, runtime))
 
 
 def phase_with_statuses(pod: Pod, memory: PodMemory, runtime: RuntimePod, statuses: Statuses) -> PodPhase:
     """As `projected_phase`, with the statuses computed already."""
-    given = _given_phase(memory)
+    given = _given_phase(pod, memory)
     if given is not None:
         return given
     is_torn_down = memory.terminated_at is not None and memory.source == "api"
@@ -45,11 +45,16 @@ def phase_with_statuses(pod: Pod, memory: PodMemory, runtime: RuntimePod, status
     return "Failed" if is_torn_down and not is_terminal(phase) else phase
 
 
-def _given_phase(memory: PodMemory) -> PodPhase | None:
-    """Whatever the containers do: a terminal phase sticks, and a pod that failed as a whole has failed."""
+def _given_phase(pod: Pod, memory: PodMemory) -> PodPhase | None:
+    """Whatever the containers do: a terminal phase sticks, also one that only the pod's source remembers, and a pod
+    that failed as a whole has failed."""
     if memory.status is not None and is_terminal(memory.status.phase):
         return memory.status.phase
-    return "Failed" if memory.failure is not None else None
+    match pod.status.phase:
+        case "Succeeded" | "Failed":
+            return pod.status.phase
+        case _:
+            return "Failed" if memory.failure is not None else None
 
 
 def _has_initialized(pod: Pod, runtime: RuntimePod) -> bool:

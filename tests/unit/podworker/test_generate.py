@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import msgspec
 
+from services.podworker.core.actions import compute_pod_actions
 from services.podworker.core.generate import generate_status
 from services.podworker.core.model import Failure, PodMemory, Rejection, RuntimePod, Stop, Termination
-from shared.kube.pod import Pod
+from shared.kube.pod import GivenStatus, Pod
 from shared.kube.status import PodIP, PodStatus
 from tests.support.builders import (
     NODE_IP,
@@ -84,6 +85,17 @@ def test_a_pod_that_failed_as_a_whole_tells_why_and_goes_on_telling() -> None:
         memory = stored(POD, memory, runtime)
         assert memory.status is not None
         assert (memory.status.phase, memory.status.reason, memory.status.message) == ("Failed", "DeadlineExceeded", "m")
+
+
+def test_a_pod_that_is_over_in_its_source_stays_over_though_its_row_was_lost() -> None:
+    """Nothing of it runs: nothing is started (lifecycle 2.1)."""
+    given = GivenStatus(phase="Failed", reason="Evicted", message="m")
+    pod = msgspec.structs.replace(POD, status=given)
+    status = generated(a_memory(source="api"), nothing(), pod)
+    assert (status.phase, status.reason, status.message) == ("Failed", "Evicted", "m")
+    assert compute_pod_actions(pod, a_memory(source="api"), nothing(), now=NOW).actions == ()
+    unfinished = msgspec.structs.replace(POD, status=GivenStatus(phase="Running", reason="R"))
+    assert generated(a_memory(source="api"), nothing(), unfinished).phase == "Pending"
 
 
 def test_a_new_phase_has_no_cause_of_the_old_one() -> None:
