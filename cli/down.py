@@ -17,6 +17,7 @@ from typing import Any
 
 from cli.console import complain
 from cli.engine import Engine, EngineError
+from cli.leftovers import cgroup_roots, log_roots, remove_leftovers
 from cli.running import Running, running, supervisor_lock
 from services.podworker.adapters.mounting import unmount_below
 from shared.kube import names
@@ -83,7 +84,9 @@ class LeftPod:
     """A pod as the labels of its containers tell it."""
 
     name: str
+    uid: str = ""
     grace: int = _DEFAULT_GRACE
+    log_paths: list[str] = field(default_factory=list)
     containers: list[str] = field(default_factory=list)
     sandboxes: list[str] = field(default_factory=list)
 
@@ -95,11 +98,12 @@ def left_pods(containers: Iterable[dict[str, Any]]) -> list[LeftPod]:
         labels: dict[str, str] = container.get("Labels") or {}
         uid = labels.get(names.LABEL_POD_UID, "")
         name = f"{labels.get(names.LABEL_POD_NAMESPACE, '')}/{labels.get(names.LABEL_POD_NAME, uid)}"
-        pod = pods.setdefault(uid, LeftPod(name))
+        pod = pods.setdefault(uid, LeftPod(name, uid))
         if labels.get(names.LABEL_DOCKER_TYPE) == names.TYPE_SANDBOX:
             pod.sandboxes.append(container["Id"])
             continue
         pod.containers.append(container["Id"])
+        pod.log_paths.append(labels.get(names.LABEL_LOG_PATH, ""))
         text = labels.get(names.ANNOTATION_GRACE, "")
         if text.isdecimal():
             pod.grace = int(text)
@@ -128,9 +132,13 @@ def _end_all_pods(paths: DataPaths) -> int:
         except EngineError as error:
             complain([f"Docker Engine: {error}"])
             return 1
+        cgroups = cgroup_roots(engine, (pod.sandboxes[0] for pod in pods if pod.sandboxes))
         with ThreadPoolExecutor(max_workers=max(1, len(pods))) as pool:
             faults = [fault for fault in pool.map(lambda pod: _end_pod(engine, pod), pods) if fault]
         faults += _unmount_volumes(paths)
+        if not faults:
+            uids, log_paths = (pod.uid for pod in pods), (path for pod in pods for path in pod.log_paths)
+            faults = remove_leftovers(paths.data, uids, log_roots(log_paths), cgroups)
         complain(faults)
         return 1 if faults else 0
     finally:

@@ -89,6 +89,10 @@ class Engine:
         found: list[dict[str, Any]] = self.call("GET", "/containers/json", query, timeout=60)
         return found
 
+    def inspect(self, container: str) -> dict[str, Any]:
+        found: dict[str, Any] = self.call("GET", f"/containers/{container}/json")
+        return found
+
     def stop(self, container: str, grace_seconds: int) -> None:
         """Its stop signal, then SIGKILL after the grace. Gone or stopped already is success."""
         query = {"t": str(grace_seconds)}

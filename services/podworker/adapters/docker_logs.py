@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
-from datetime import UTC, datetime
 from typing import Any
 
 from services.podworker.adapters.docker_calls import DockerCalls, connection_errors
+from services.podworker.adapters.log_frames import EachLineOnce, open_log
 from services.podworker.ports import LogLost
 from shared.contracts.streams import LogOptions
 
@@ -43,23 +43,16 @@ class DockerLogs:
         def pump() -> None:
             try:
                 client = self._calls.client()
-                frames = client.logs(
-                    container_id,
-                    stdout=True,
-                    stderr=True,
-                    stream=True,
-                    follow=options.follow,
-                    timestamps=options.timestamps,
-                    tail="all" if options.tail_lines is None else options.tail_lines,
-                    since=datetime.fromtimestamp(options.since, UTC).replace(tzinfo=None)
-                    if options.since is not None
-                    else None,
+                frames, is_tty = open_log(
+                    client, container_id, options, timestamps=options.timestamps or options.follow
                 )
                 source.append(frames)
+                once = EachLineOnce(with_times=options.timestamps) if options.follow and not is_tty else None
                 for frame in frames:
                     if stopped:
                         return
-                    put(frame)
+                    if shown := once.take(frame) if once is not None else frame:
+                        put(shown)
                 put(None)
             except connection_errors() as error:
                 if not stopped:
