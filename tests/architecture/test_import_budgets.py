@@ -14,7 +14,7 @@ BUDGETS = {
     "services.stats.app": ("docker", "sqlalchemy", "alembic", "fastapi", "cryptography", "yaml"),
     "services.source.app": ("docker", "sqlalchemy", "fastapi", "alembic", "cryptography"),
     "services.status.app": ("docker", "sqlalchemy", "fastapi", "alembic", "cryptography", "yaml"),
-    "services.podworker.app": ("docker", "sqlalchemy", "fastapi", "alembic", "cryptography", "yaml"),
+    "services.podworker.app": ("docker", "sqlalchemy", "fastapi", "alembic", "cryptography", "yaml", "h2"),
     "cli.main": ("nats", "sqlalchemy", "docker", "fastapi", "yaml", "asyncio"),
 }
 

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from services.podworker.core.model import PodMemory, RuntimeContainer, RuntimePod, Verdict, Verdicts
 from services.podworker.core.probe_checks import Check, check_of
+from services.podworker.core.readiness import is_held_by_post_start
 from shared.kube.pod import Container, Pod, Probe
 
 ProbeKind = Literal["startup", "liveness", "readiness"]
@@ -68,7 +69,7 @@ def wanted_probes(pod: Pod, memory: PodMemory, runtime: RuntimePod, node_ip: str
     wanted: dict[ProbeKey, WantedProbe] = {}
     for container, kind, probe in declared_probes(pod):
         instance = runtime.newest(container.name)
-        if instance is None or instance.state != "running":
+        if instance is None or instance.state != "running" or is_held_by_post_start(container, instance, memory):
             continue
         verdicts = memory.verdicts.get(instance.id, Verdicts())
         if not _is_due(kind, container, verdicts, is_ending=_is_ending(memory, instance)):

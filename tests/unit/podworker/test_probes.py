@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from services.podworker.core.model import Failure, PodMemory, RuntimePod, Stop, Termination, Verdicts
+from services.podworker.core.model import Failure, PodMemory, PostStart, RuntimePod, Stop, Termination, Verdicts
 from services.podworker.core.probe_checks import TcpCheck
 from services.podworker.core.probe_schedule import asks_at_once, first_tick, next_tick
 from services.podworker.core.probes import (
@@ -49,6 +49,13 @@ def test_nothing_is_probed_once_the_container_has_exited() -> None:
     pod = a_pod(a_container(**ALL))
     runtime = a_runtime(exited(pod.spec.containers[0]))
     assert of(pod, a_memory(pod), runtime) == set()
+
+
+def test_nothing_is_probed_before_the_post_start_hook_has_succeeded() -> None:
+    pod = a_pod(a_container(readinessProbe=TCP, lifecycle={"postStart": {"exec": {"command": ["x"]}}}))
+    runtime, id_ = started(pod)
+    assert of(pod, a_memory(pod, post_starts={id_: PostStart(state="running")}), runtime) == set()
+    assert of(pod, a_memory(pod, post_starts={id_: PostStart(state="done")}), runtime) == {("c", "readiness")}
 
 
 def test_before_startup_has_succeeded_only_that_is_asked() -> None:
