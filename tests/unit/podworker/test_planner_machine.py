@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from services.podworker.core.container_config import sandbox_config
+from services.podworker.core.hooks import record_hook_end
 from services.podworker.core.model import HookState, PostStart, Verdict, Verdicts
 from services.podworker.core.plan import CreateSandbox, PullImage, StartContainer
 from services.podworker.core.state import begin_termination, rebase, sync_state
@@ -37,7 +38,7 @@ RULES: tuple[list[dict[str, Any]], ...] = (
 """None restarts all containers for an exit that comes at once: that never settles, and waits for nothing."""
 OWN_POLICIES = ("", "Always", "OnFailure", "Never")
 PROBE = {"exec": {"command": ["true"]}}
-HOOK = {"postStart": {"exec": {"command": ["true"]}}}
+HOOKS = {"postStart": {"exec": {"command": ["true"]}}, "preStop": {"sleep": {"seconds": 3}}}
 POLICIES = ("Always", "OnFailure", "Never")
 IMAGES = ("busybox:1.36", "late:1", "UPPER")
 ROUNDS = 30
@@ -57,7 +58,7 @@ def _container(draw: st.DrawFn, name: str) -> dict[str, Any]:
     if draw(st.booleans()):
         fields |= {"livenessProbe": PROBE, "startupProbe": PROBE}
     if draw(st.booleans()):
-        fields["lifecycle"] = HOOK
+        fields["lifecycle"] = HOOKS
     return a_container(name, **fields)
 
 
@@ -216,6 +217,18 @@ class APod(RuleBasedStateMachine):
         self.was_terminating = self.driver.memory.termination is not None
         if status is not None and status.phase in ("Succeeded", "Failed"):
             self.finished_phase = status.phase
+
+    @rule(index=st.integers(0, 3), error=st.sampled_from(["", "it says no"]))
+    def a_hook_under_way_ends(self, index: int, error: str) -> None:
+        """Also one that was given up since, or whose container has gone."""
+        hooks = self.driver.plans[-1].hooks if self.driver.plans else ()
+        if index < len(hooks):
+            self.driver.memory, _ = record_hook_end(self.driver.memory, hooks[index], error)
+
+    @invariant()
+    def no_signal_comes_before_the_pre_stop_hook_is_over(self) -> None:
+        for stop in self.driver.memory.stops.values():
+            assert stop.signalled_at is None or stop.pre_stop != "running"
 
     @invariant()
     def at_most_one_sandbox_lives(self) -> None:
