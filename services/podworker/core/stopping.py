@@ -79,14 +79,15 @@ def _after_signal(draft: Draft, container: RuntimeContainer, stop: Stop, signall
     draft.wake(due)
 
 
-def end_all(draft: Draft, *, deadline: float, reason: str) -> bool:
+def end_all(draft: Draft, *, deadline: float, reason: str, why: str = "") -> bool:
     """One step further with every container that may still run, all at once; a sidecar's signal comes after the
-    regular containers' and the later sidecars' end. True when none is left."""
+    regular containers' and the later sidecars' end. True when none is left. `why` is told with each."""
     done = True
     for container in draft.runtime.containers:
         if container.state == "running":
             is_held = _serves_others(draft.runtime, container)
-            stop_container(draft, container, deadline=deadline, reason=reason, is_held=is_held)
+            message = f"Stopping container {container.name}: {why}" if why else ""
+            stop_container(draft, container, deadline=deadline, reason=reason, message=message, is_held=is_held)
             done = False
         elif container.state == "unknown":
             draft.act(
@@ -112,7 +113,8 @@ def terminate(draft: Draft) -> None:
     termination = draft.memory.termination
     if termination is None:
         return
-    if not end_all(draft, deadline=termination.at + termination.grace, reason=TERMINATING):
+    why = "the pod is not in any pod source" if termination.reason in ("removed", "orphaned") else ""
+    if not end_all(draft, deadline=termination.at + termination.grace, reason=TERMINATING, why=why):
         return
     if draft.memory.terminated_at is None:
         draft.memory = replace(draft.memory, terminated_at=draft.now)

@@ -42,6 +42,7 @@ from tests.support.builders import (
 
 POD = a_pod()
 C = POD.spec.containers[0]
+GONE = "the pod is not in any pod source"
 ENDING = Termination(at=NOW, grace=30, reason="removed")
 DEAD_SANDBOX = (a_sandbox(ready=False),)
 
@@ -228,7 +229,7 @@ def test_a_pod_that_ran_to_its_end_loses_only_its_sandboxs_process() -> None:
 
 def test_a_stop_is_planned_before_it_is_carried_out() -> None:
     plan = look(a_runtime(running(C)), a_memory(termination=ENDING))
-    assert plan.actions == (Signal(container_id="c-0", name="c", signal="", reason="Stopping container c"),)
+    assert plan.actions == (Signal(container_id="c-0", name="c", signal="", reason=f"Stopping container c: {GONE}"),)
     assert plan.memory.stops["c-0"] == Stop(deadline=NOW + 30, reason="terminating")
     again = look(a_runtime(running(C)), plan.memory, now=NOW + 1)
     assert kinds(again) == ["Signal"], "until the signal is known to be sent"
