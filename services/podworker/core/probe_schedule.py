@@ -6,16 +6,15 @@ Instants are seconds on a clock that only goes forward.
 from __future__ import annotations
 
 import math
-from random import Random
 
 EXTRA_RUN_SECONDS = 1.0
 """A look that finds a container unready asks at once, but not so soon after the last answer."""
 
 
-def first_tick(created_at: float, period: float, *, prober_age: float, is_adopted: bool, rng: Random) -> float:
-    """The first tick of a probe that was made now. Spread over a period while the prober is young, or when its
+def first_tick(created_at: float, period: float, *, prober_age: float, is_adopted: bool, share: float) -> float:
+    """The first tick of a probe that was made now; `share` = a random number from 0 to 1. Spread over a period while the prober is young, or when its
     container was found running: else the probes of all pods that come at once would stay together for ever."""
-    return created_at + rng.uniform(0, period) if is_adopted or prober_age < period else created_at
+    return created_at + share * period if is_adopted or prober_age < period else created_at
 
 
 def next_tick(base: float, period: float, *, earliest: float, after: float) -> float:

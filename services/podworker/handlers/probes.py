@@ -187,7 +187,7 @@ class ProbeLoop:
         self._pod = pod
         prober, now = pod.prober, self._now()
         self._base = first_tick(
-            now, _period(probe), prober_age=now - prober.born_at, is_adopted=is_adopted, rng=prober.rng
+            now, _period(probe), prober_age=now - prober.born_at, is_adopted=is_adopted, share=prober.rng.random()
         )
         self._earliest = self._due = now
         self._ended_at = float("-inf")
