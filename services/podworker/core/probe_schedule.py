@@ -12,8 +12,11 @@ EXTRA_RUN_SECONDS = 1.0
 
 
 def first_tick(created_at: float, period: float, *, prober_age: float, is_adopted: bool, share: float) -> float:
-    """The first tick of a probe that was made now; `share` = a random number from 0 to 1. Spread over a period while the prober is young, or when its
-    container was found running: else the probes of all pods that come at once would stay together for ever."""
+    """The first tick of a probe that was made now. `share`: a random number from 0 to 1.
+
+    Spread over a period while the prober is young, or when the container was found running: else the probes of all pods
+    that come at once would stay together for ever.
+    """
     return created_at + share * period if is_adopted or prober_age < period else created_at
 
 
