@@ -10,13 +10,14 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from cli.nats_config import render
 from shared.bus import Bus, BusUnavailable, Credentials, connect
 from shared.bus.watch import BucketWatch
 from shared.contracts.acl import all_permissions, buckets_of, permissions
-from shared.contracts.registry import BUCKETS, HINTS, KEYS, REQUESTS
+from shared.contracts.registry import BUCKETS, CONFIGS_CHANGED, HINTS, KEYS, REQUESTS, SECRET
 from shared.contracts.subject import SERVICES, AnyHint, AnyKey, AnyRequest, Bucket, ServiceName
 from tests.support.eventually import eventually_async
 from tests.support.nats_server import NatsServer, nats_binary
@@ -179,6 +180,37 @@ async def test_a_bucket_that_a_service_does_not_use_is_refused(server: Permitted
                     continue
                 with pytest.raises(BusUnavailable):
                     await bus.last_sequence(bucket)
+
+
+async def test_the_operator_neither_asks_for_a_secret_nor_overhears_one(server: PermittedServer) -> None:
+    """It sees everything else: the request, and what other services say."""
+    heard: list[tuple[str, bytes]] = []
+    async with buses(server) as all_buses:
+        operator = await connect(server.credentials("operator"), node=NODE, service="operator", name="operator")
+
+        async def note_message(message: Any) -> None:
+            heard.append((message.subject, message.data))
+
+        await operator._client.subscribe(">", cb=note_message)
+        await operator.flush()
+        asked: list[Any] = []
+
+        async def answer(body: Any) -> Any:
+            asked.append(body)
+            return SECRET.example_reply
+
+        await all_buses["source"].serve(SECRET, answer)
+        await all_buses["source"].flush()
+        assert await all_buses["podworker"].request(SECRET, SECRET.example) == SECRET.example_reply
+        await all_buses["source"].hint(CONFIGS_CHANGED, CONFIGS_CHANGED.example)
+        await eventually_async(lambda: any(subject == CONFIGS_CHANGED.subject(NODE) for subject, _ in heard), within=5)
+        asked.clear()
+        with pytest.raises(BusUnavailable):
+            await operator.request(SECRET, SECRET.example, timeout=0.3)
+        assert not asked
+        secret = msgspec.json.encode(SECRET.example_reply)
+        assert secret not in [data for _, data in heard]
+        await operator.drain()
 
 
 async def test_nobody_gets_in_without_a_password(server: PermittedServer) -> None:
