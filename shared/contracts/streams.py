@@ -48,3 +48,20 @@ class StreamTicket(msgspec.Struct, frozen=True, kw_only=True):
     """Path of the UNIX socket."""
     token: str
     """Single use, good for 60 s: written as the first line."""
+
+
+class TerminalSize(msgspec.Struct, frozen=True):
+    """Inside a stream, towards the container."""
+
+    width: int
+    height: int
+
+
+class StreamStatus(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Inside a stream, from podworker: how a command or an attachment ended, or whether a port was reached."""
+
+    outcome: Literal["ended", "failed"]
+    exit_code: int = 0
+    """Of a command that ended by itself."""
+    message: str = ""
+    """Why it failed: it could not be started, or its end can't be known."""

@@ -8,18 +8,15 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
-from typing import Literal
-
-import msgspec
 
 STDIN = 0
 """Towards the container; an empty frame is its end."""
 STDOUT = 1
 STDERR = 2
 STATUS = 3
-"""From podworker, once and last: a StreamStatus as JSON."""
+"""From podworker, once and last: a shared.contracts.streams.StreamStatus as JSON."""
 RESIZE = 4
-"""Towards the container: a TerminalSize as JSON."""
+"""Towards the container: a shared.contracts.streams.TerminalSize as JSON."""
 
 _HEAD = struct.Struct(">BxxxI")
 MAX_CONTROL_BYTES = 64 << 10
@@ -28,21 +25,6 @@ MAX_CONTROL_BYTES = 64 << 10
 
 class BrokenStream(Exception):
     """What came isn't frames."""
-
-
-class TerminalSize(msgspec.Struct, frozen=True):
-    width: int
-    height: int
-
-
-class StreamStatus(msgspec.Struct, frozen=True, omit_defaults=True):
-    """How a command, or an attachment, ended."""
-
-    outcome: Literal["ended", "failed"]
-    exit_code: int = 0
-    """Of a command that ended by itself."""
-    message: str = ""
-    """Why it failed: it could not be started, or its end can't be known."""
 
 
 def head(channel: int, length: int) -> bytes:

@@ -6,8 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 
 from services.api.core.params import Refusal
-from shared.contracts.streams import ExecOptions
-from shared.streams.channels import StreamStatus
+from shared.contracts.streams import ExecOptions, StreamStatus
 
 Query = Mapping[str, Sequence[str]]
 

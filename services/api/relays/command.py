@@ -10,18 +10,8 @@ import msgspec
 from services.api.core.remote_command import end_text, read_size
 from services.api.ports import OwnerUnavailable
 from services.api.relays.connection import BUFFER_BYTES, OpenTransport, UpgradedConnection, log
-from shared.contracts.streams import ExecOptions
-from shared.streams.channels import (
-    RESIZE,
-    STATUS,
-    STDIN,
-    BrokenStream,
-    ChannelReader,
-    StreamStatus,
-    TerminalSize,
-    frame,
-    head,
-)
+from shared.contracts.streams import ExecOptions, StreamStatus, TerminalSize
+from shared.streams.channels import RESIZE, STATUS, STDIN, BrokenStream, ChannelReader, frame, head
 
 
 class WorkerChannels(asyncio.Protocol):

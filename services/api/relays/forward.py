@@ -10,7 +10,8 @@ import msgspec
 
 from services.api.ports import OwnerRefused, OwnerUnavailable
 from services.api.relays.connection import BUFFER_BYTES
-from shared.streams.channels import STATUS, BrokenStream, ChannelReader, StreamStatus, frame_length
+from shared.contracts.streams import StreamStatus
+from shared.streams.channels import STATUS, BrokenStream, ChannelReader, frame_length
 
 OpenPort = Callable[[int, Callable[[], "PodPort"]], Awaitable[tuple[asyncio.Transport, "PodPort"]]]
 """Connects a protocol to the pod's port. Raises OwnerUnavailable, OwnerRefused."""

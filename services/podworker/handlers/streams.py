@@ -14,18 +14,8 @@ from services.podworker.ports import (
     RuntimeRefused,
     RuntimeUnavailable,
 )
-from shared.contracts.streams import ExecOptions
-from shared.streams.channels import (
-    RESIZE,
-    STATUS,
-    STDIN,
-    STDOUT,
-    BrokenStream,
-    ChannelReader,
-    StreamStatus,
-    TerminalSize,
-    frame,
-)
+from shared.contracts.streams import ExecOptions, StreamStatus, TerminalSize
+from shared.streams.channels import RESIZE, STATUS, STDIN, STDOUT, BrokenStream, ChannelReader, frame
 
 log = logging.getLogger("podbus.podworker.streams")
 

@@ -20,8 +20,7 @@ from services.api.core.upgrades import (
     agree,
     websocket_token,
 )
-from shared.contracts.streams import ExecOptions
-from shared.streams.channels import StreamStatus
+from shared.contracts.streams import ExecOptions, StreamStatus
 
 SPDY = [(b"connection", b"Upgrade"), (b"upgrade", b"SPDY/3.1")]
 WEBSOCKET = [
