@@ -6,7 +6,7 @@ import math
 
 from msgspec.structs import replace
 
-from services.podworker.core.model import PodMemory, RuntimePod, Stop, SyncState, Termination
+from services.podworker.core.model import PodMemory, PostStart, RuntimePod, Stop, SyncState, Termination
 from services.podworker.core.phase import is_terminal
 from shared.contracts.pods import PodDesired
 
@@ -40,6 +40,17 @@ def is_finished(memory: PodMemory, runtime: RuntimePod) -> bool:
 def nothing_of(memory: PodMemory) -> RuntimePod:
     """The listing of a pod that the engine shows nothing of."""
     return RuntimePod(uid=memory.uid, namespace=memory.namespace, name=memory.name)
+
+
+def adopt(memory: PodMemory, runtime: RuntimePod, now: float) -> PodMemory:
+    """The memory of a pod whose row was lost while its containers weren't: admission was long ago, and what runs has
+    had its postStart hook, which the kubelet wouldn't run again either."""
+    return replace(
+        memory,
+        admitted=True,
+        started_at=min((sandbox.created_at for sandbox in runtime.sandboxes), default=now),
+        post_starts={container.id: PostStart(state="done") for container in runtime.running},
+    )
 
 
 def merge_update(memory: PodMemory | None, desired: PodDesired) -> PodMemory:

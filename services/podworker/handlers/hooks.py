@@ -19,7 +19,7 @@ log = logging.getLogger("podbus.podworker.hooks")
 
 RETRY_SECONDS = 1.0
 """While the engine doesn't answer."""
-CLOSE_SECONDS = 2.0
+CLOSE_SECONDS = 1.0
 """So long a pod that goes to another worker waits for the ends of its hooks' processes."""
 _SPEAKS_HTTP = "server gave HTTP response to HTTPS client"
 

@@ -21,6 +21,7 @@ from services.podworker.core.model import PodMemory, RuntimePod
 from services.podworker.core.plan import Plan
 from services.podworker.core.resources import cgroup_parent
 from services.podworker.core.state import (
+    adopt,
     begin_termination,
     merge_update,
     nothing_of,
@@ -127,10 +128,12 @@ class PodTask:
                     return
                 await self._rest(wait)
         finally:
-            await self._hooks.close()
-            self._take_ended_hooks()
-            self._take_last_verdicts()
-            self._check_point()
+            try:
+                await self._hooks.close()
+            finally:
+                self._take_ended_hooks()
+                self._take_last_verdicts()
+                self._check_point()
 
     async def _rest(self, seconds: float) -> None:
         """Until something wakes us; not at all when the slot is to go."""
@@ -243,9 +246,7 @@ class PodTask:
             if merged.gen == desired.gen and merged.termination is None:
                 self.record.body = bytes(desired.body)
             if memory is None and runtime is not None and (runtime.containers or runtime.sandboxes):
-                # the row was lost, the containers weren't: labels are the truth, and admission was long ago
-                oldest = min((s.created_at for s in runtime.sandboxes), default=self._now())
-                merged = replace(merged, admitted=True, started_at=oldest)
+                merged = adopt(merged, runtime, self._now())
                 log.info("adopted pod=%s/%s uid=%s", self.namespace, self.name, self.uid)
             memory = merged
         assert memory is not None

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from services.podworker.core.actions import compute_pod_actions
 from services.podworker.core.model import Backoff, Rejection, Stop, Termination, Waiting
 from services.podworker.core.state import (
+    adopt,
     begin_termination,
     is_finished,
     merge_update,
@@ -25,6 +26,7 @@ from shared.kube.status import PodStatus
 from tests.support.builders import (
     NOW,
     UID,
+    a_container,
     a_memory,
     a_pod,
     a_runtime,
@@ -165,3 +167,13 @@ def test_what_remains_of_a_deadline_remains(delta: float) -> None:
     memory = compute_pod_actions(a_pod(), memory, a_runtime(running(C)), now=NOW).memory
     moved = rebase(memory, delta)
     assert moved.stops["c-0"].deadline - (NOW + 10 + delta) == 20
+
+
+def test_a_pod_whose_row_was_lost_is_taken_over_as_it_runs() -> None:
+    """Its containers have had their postStart hooks: a lost database doesn't run them again."""
+    pod = a_pod(a_container(lifecycle={"postStart": {"exec": {"command": ["x"]}}}))
+    shown = a_runtime(running(pod.spec.containers[0]))
+    memory = adopt(a_memory(pod, admitted=False), shown, NOW)
+    assert (memory.admitted, memory.started_at) == (True, a_sandbox().created_at)
+    plan = compute_pod_actions(pod, memory, shown, now=NOW)
+    assert (plan.actions, plan.hooks) == ((), ())
