@@ -50,6 +50,8 @@ from shared.runtime.clock import Clock
 log = logging.getLogger("podbus.podworker.execute")
 
 _NEEDS_PERMIT = (CreateSandbox, StartContainer, RemoveContainer, RemoveSandbox, StopSandbox)
+_ENDS = (Signal, Kill)
+"""They come first, and wait for no permit."""
 _ALSO_AFTER_A_REFUSAL = (Signal, Kill, RemoveContainer)
 
 
@@ -104,18 +106,19 @@ class Execution:
         """Look again later when it raises RuntimeUnavailable: the engine went away; or RuntimeRefused: it would not end
         or remove something."""
         try:
-            if any(isinstance(action, _NEEDS_PERMIT) for action in plan.actions):
-                await self._acquire()
-            await self._act_on(plan.actions)
+            await self._act_on(sorted(plan.actions, key=lambda action: not isinstance(action, _ENDS)))
         finally:
             self._release()
 
     async def _act_on(self, actions: Sequence[Action]) -> None:
         """One container that can't be ended doesn't save the others; but nothing starts beside what should be gone."""
         refused: RuntimeRefused | None = None
+        needs_permit = any(isinstance(action, _NEEDS_PERMIT) for action in actions)
         for action in actions:
             if refused is not None and not isinstance(action, _ALSO_AFTER_A_REFUSAL):
                 continue
+            if needs_permit and not self._holds_permit and not isinstance(action, _ENDS):
+                await self._acquire()
             try:
                 if not await self._act(action):
                     return

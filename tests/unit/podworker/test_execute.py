@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 
 import pytest
@@ -24,6 +25,7 @@ from services.podworker.handlers.permits import Permits
 from services.podworker.ports import ImageInfo, ImagePullFailed, RuntimeRefused
 from shared.runtime.clock import SystemClock
 from tests.support.builders import a_container, a_memory, a_node, a_pod
+from tests.support.eventually import eventually_async
 from tests.support.model_runtime import ModelRuntime
 from tests.support.no_volumes import no_volumes
 
@@ -117,3 +119,26 @@ async def test_an_image_that_can_not_be_looked_at_is_what_its_container_waits_fo
         ("Failed", "Error: ImageInspectError"),
     ]
     assert not engine.containers
+
+
+async def test_signals_come_first_and_wait_for_no_permit() -> None:
+    """Starts of other pods may hold them all for long."""
+    engine = Stubborn()
+    permits = Permits(1)
+    await permits.acquire()
+    executor = Executor(
+        engine, engine, permits, Permits(1), a_node(), SyncConfig(), SystemClock(), volumes=no_volumes()
+    )
+    memory = a_memory(a_pod())
+    execution = Execution(executor, a_pod(), "", memory, lambda memory: None)
+    actions = (
+        RemoveContainer(container_id="a", name="a", reason=""),
+        Signal(container_id="b", name="b", signal="", reason=""),
+    )
+    running = asyncio.create_task(
+        execution.run(Plan(actions=actions, memory=memory, wake_at=None, reasons=(), events=()))
+    )
+    await eventually_async(lambda: engine.asked == ["signal b"], within=10)
+    permits.release()
+    await asyncio.wait_for(running, 10)
+    assert engine.asked == ["signal b", "remove a"]
