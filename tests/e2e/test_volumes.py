@@ -1,0 +1,399 @@
+"""Variables and volumes of real containers: many small pods side by side on one node."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pytest
+import yaml
+
+from services.podworker.adapters.mounting import mounts_below
+from tests.support.docker_env import docker_client
+from tests.support.eventually import eventually
+from tests.support.node import Node, is_ready
+
+pytestmark = [pytest.mark.e2e, pytest.mark.docker, pytest.mark.nats]
+
+WAIT = "trap 'exit 0' TERM; sleep 3600 & wait"
+Json = dict[str, Any]
+
+
+@pytest.fixture(scope="module")
+def place() -> Iterator[Path]:
+    with TemporaryDirectory(prefix="pb", dir="/tmp") as directory:
+        yield Path(directory)
+
+
+@pytest.fixture(scope="module")
+def node(place: Path) -> Iterator[Node]:
+    docker_client().close()
+    made = Node(place / "n")
+    try:
+        made.start()
+        yield made
+    finally:
+        made.close()
+
+
+def container(script: str, name: str = "c", **fields: Any) -> Json:
+    return {"name": name, "image": "busybox:1.36", "command": ["sh", "-c", script], **fields}
+
+
+def apply(node: Node, name: str, *containers: Json, more: tuple[Json, ...] = (), **spec: Any) -> None:
+    """A pod, and beside it in its file whatever else it needs."""
+    meta = {"name": name, **spec.pop("metadata", {})}
+    pod = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": meta,
+        "spec": {"terminationGracePeriodSeconds": 2, "containers": list(containers), **spec},
+    }
+    node.apply(f"{name}.yaml", yaml.safe_dump_all([pod, *more]))
+
+
+def config_map(name: str, **data: str) -> Json:
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": data}
+
+
+def mount(name: str, path: str, **fields: Any) -> Json:
+    return {"name": name, "mountPath": path, **fields}
+
+
+def uid_of(node: Node, pod: str) -> str:
+    return str(node.pod(pod)["metadata"]["uid"])
+
+
+def container_id(node: Node, pod: str, name: str = "c") -> str:
+    filters = (f"label=io.kubernetes.pod.uid={uid_of(node, pod)}", f"label=io.kubernetes.container.name={name}")
+    return node.docker("ps", "-q", "--filter", filters[0], "--filter", filters[1]).split()[0]
+
+
+def run_in(node: Node, pod: str, script: str, name: str = "c") -> str:
+    return node.docker("exec", container_id(node, pod, name), "sh", "-c", script)
+
+
+def ready(node: Node, pod: str) -> None:
+    eventually(lambda: is_ready(node.pod(pod)), within=30)
+
+
+def waiting(node: Node, pod: str) -> tuple[str, str]:
+    """(reason, message) of its first container."""
+    state = node.pod(pod)["status"]["containerStatuses"][0]["state"]["waiting"]
+    return state["reason"], state.get("message", "")
+
+
+def events(node: Node, pod: str, reason: str) -> list[str]:
+    found = node.json(f"/podbus/events?namespace=default&name={pod}-{node.name}")["events"]
+    return [event["message"] for event in found if event["reason"] == reason]
+
+
+# -- environment --------------------------------------------------------------------------------------------------
+
+
+def test_a_pod_knows_its_addresses(node: Node) -> None:
+    """E04"""
+    fields = ("status.podIP", "status.podIPs", "status.hostIP", "spec.nodeName", "metadata.uid")
+    env = [{"name": field.split(".")[1], "valueFrom": {"fieldRef": {"fieldPath": field}}} for field in fields]
+    apply(node, "e04", container(WAIT, env=env))
+    ready(node, "e04")
+    found = dict(line.split("=", 1) for line in run_in(node, "e04", "env").splitlines() if "=" in line)
+    pod = node.pod("e04")
+    status = pod["status"]
+    assert found["podIP"] == found["podIPs"] == status["podIP"]
+    assert (found["hostIP"], found["nodeName"], found["uid"]) == (status["hostIP"], "n1", pod["metadata"]["uid"])
+
+
+def test_a_container_waits_for_a_missing_object_and_starts_when_it_comes(node: Node) -> None:
+    """E07"""
+    ref = {"name": "e07-late", "key": "k"}
+    optional = {"name": "e07-never", "key": "k", "optional": True}
+    env = [
+        {"name": "A", "valueFrom": {"configMapKeyRef": ref}},
+        {"name": "B", "valueFrom": {"configMapKeyRef": optional}},
+    ]
+    apply(node, "e07", container(WAIT, env=env))
+    eventually(
+        lambda: waiting(node, "e07") == ("CreateContainerConfigError", 'configmap "e07-late" not found'), within=15
+    )
+    assert 'Error: configmap "e07-late" not found' in eventually(lambda: events(node, "e07", "Failed"), within=10)
+    node.apply("e07-late.yaml", yaml.safe_dump(config_map("e07-late", other="x")))
+    told = "couldn't find key k in ConfigMap default/e07-late"
+    # at once: a change is told, nobody waits for the next try
+    eventually(lambda: waiting(node, "e07")[1] == told, within=6)
+    node.apply("e07-late.yaml", yaml.safe_dump(config_map("e07-late", k="v")))
+    ready(node, "e07")
+    assert run_in(node, "e07", 'echo "$A ${B-unset}"') == "v unset\n"
+
+
+def test_all_keys_of_objects_with_a_prefix(node: Node) -> None:
+    """E08: env wins, then the last source."""
+    sources = [{"prefix": "P_", "configMapRef": {"name": f"e08-{n}"}} for n in ("one", "two")]
+    apply(
+        node,
+        "e08",
+        container(WAIT, envFrom=sources, env=[{"name": "P_c", "value": "env"}]),
+        more=(config_map("e08-one", a="1", b="1", c="1"), config_map("e08-two", b="2", c="2")),
+    )
+    ready(node, "e08")
+    assert run_in(node, "e08", "echo $P_a $P_b $P_c") == "1 2 env\n"
+
+
+def test_a_file_of_an_init_container_gives_variables(node: Node) -> None:
+    """E09"""
+    volumes = [{"name": "v", "emptyDir": {}}]
+    for name, text in (("e09", "K='v 1'"), ("e09-bad", "K=v")):
+        env = [{"name": "K", "valueFrom": {"fileKeyRef": {"volumeName": "v", "path": "d/env", "key": "K"}}}]
+        init = container(f'mkdir /v/d && echo "{text}" > /v/d/env', "i", volumeMounts=[mount("v", "/v")])
+        apply(node, name, container(WAIT, env=env), initContainers=[init], volumes=volumes)
+    ready(node, "e09")
+    assert run_in(node, "e09", "echo $K") == "v 1\n"
+    told = "couldn't parse file d/env of volume v: line 1: the value must be in single quotes"
+    eventually(lambda: waiting(node, "e09-bad") == ("CreateContainerConfigError", told), within=15)
+
+
+# -- emptyDir -----------------------------------------------------------------------------------------------------
+
+
+def test_an_empty_dir_is_shared_survives_its_containers_and_goes_with_the_pod(node: Node) -> None:
+    """V01; one in memory likewise."""
+    mounts = [mount("v", "/v"), mount("m", "/m")]
+    volumes: list[Json] = [
+        {"name": "v", "emptyDir": {}},
+        {"name": "m", "emptyDir": {"medium": "Memory", "sizeLimit": "10Mi"}},
+    ]
+    writer = container(f"stat -c %a /v > /v/mode; date > /v/$HOSTNAME; echo x > /m/f; {WAIT}", volumeMounts=mounts)
+    apply(node, "v01", writer, container(WAIT, "d", volumeMounts=mounts), volumes=volumes)
+    ready(node, "v01")
+    eventually(lambda: run_in(node, "v01", "cat /v/mode /m/f", "d") == "777\nx\n", within=10)
+    line = run_in(node, "v01", "grep ' /m ' /proc/mounts")
+    assert re.match(r"tmpfs /m tmpfs rw,relatime,size=10240k", line), line
+    before = run_in(node, "v01", "ls -i /v", "d")
+    node.docker("kill", container_id(node, "v01", "d"))
+    eventually(lambda: node.pod("v01")["status"]["containerStatuses"][1]["restartCount"] == 1, within=30)
+    ready(node, "v01")
+    assert run_in(node, "v01", "ls -i /v", "d") == before
+    uid = uid_of(node, "v01")
+    directory = node.data / "pods" / uid
+    assert list(mounts_below(directory)) == [str(directory / "volumes" / "kubernetes.io~empty-dir" / "m")]
+    node.withdraw("v01.yaml")
+    eventually(lambda: not directory.exists(), within=20)
+    assert mounts_below(directory) == {}
+
+
+def test_the_volumes_of_a_pod_that_has_run_to_its_end_are_taken_down(node: Node) -> None:
+    """It stays as a record; what it held in memory doesn't."""
+    volumes = [{"name": "m", "emptyDir": {"medium": "Memory"}}]
+    apply(
+        node,
+        "done",
+        container("echo x > /m/f", volumeMounts=[mount("m", "/m")]),
+        volumes=volumes,
+        restartPolicy="Never",
+    )
+    eventually(lambda: node.pod("done")["status"]["phase"] == "Succeeded", within=20)
+    eventually(lambda: not mounts_below(node.data / "pods" / uid_of(node, "done")), within=10)
+    assert (node.data / "pods" / uid_of(node, "done")).is_dir()
+
+
+# -- hostPath -----------------------------------------------------------------------------------------------------
+
+
+def test_a_host_path_of_a_wrong_type_holds_the_pod_until_it_is_right(node: Node, place: Path) -> None:
+    """V03"""
+    path = place / "v03"
+    path.touch()
+    volumes = [{"name": "h", "hostPath": {"path": str(path), "type": "Directory"}}]
+    apply(node, "v03", container(WAIT, volumeMounts=[mount("h", "/h")]), volumes=volumes)
+    told = f'MountVolume.SetUp failed for volume "h" : hostPath type check failed: {path} is not a directory'
+    eventually(lambda: told in events(node, "v03", "FailedMount"), within=15)
+    assert waiting(node, "v03") == ("ContainerCreating", "")
+    path.unlink()
+    path.mkdir()
+    ready(node, "v03")
+
+
+def test_host_paths_are_made_where_they_may_and_stay(node: Node, place: Path) -> None:
+    """V04"""
+    made, file, plain = place / "v04" / "a" / "b", place / "v04" / "f", place / "v04" / "plain"
+    (place / "v04").mkdir()
+    volumes = [
+        {"name": "d", "hostPath": {"path": str(made), "type": "DirectoryOrCreate"}},
+        {"name": "f", "hostPath": {"path": str(file), "type": "FileOrCreate"}},
+        {"name": "p", "hostPath": {"path": str(plain)}},
+    ]
+    mounts = [mount("d", "/d"), mount("f", "/f"), mount("p", "/p", readOnly=True)]
+    apply(node, "v04", container(f"echo x > /d/x; echo y > /f; {WAIT}", volumeMounts=mounts), volumes=volumes)
+    ready(node, "v04")
+    eventually(lambda: (made / "x").read_text() == "x\n" and file.read_text() == "y\n", within=10)
+    assert (made.stat().st_mode & 0o777, file.stat().st_mode & 0o777, plain.is_dir()) == (0o755, 0o644, True)
+    with pytest.raises(subprocess.CalledProcessError, match="exec"):
+        run_in(node, "v04", "touch /p/x")
+    node.withdraw("v04.yaml")
+    eventually(lambda: "v04" not in node.pods(), within=20)
+    assert (made / "x").exists() and file.exists() and plain.is_dir()
+
+
+def test_what_the_host_mounts_reaches_a_container_that_asks_for_it(node: Node, place: Path) -> None:
+    """HostToContainer; the other direction needs privileges."""
+    shared = place / "v12"
+    shared.mkdir()
+    subprocess.run(["mount", "--bind", shared, shared], check=True)
+    subprocess.run(["mount", "--make-shared", shared], check=True)
+    try:
+        volumes = [{"name": "h", "hostPath": {"path": str(shared)}}]
+        seen = mount("h", "/h", mountPropagation="HostToContainer")
+        apply(node, "v12", container(WAIT, volumeMounts=[seen]), volumes=volumes)
+        ready(node, "v12")
+        (shared / "below").mkdir()
+        subprocess.run(["mount", "-t", "tmpfs", "none", shared / "below"], check=True)
+        (shared / "below" / "f").touch()
+        eventually(lambda: run_in(node, "v12", "ls /h/below") == "f\n", within=10)
+    finally:
+        subprocess.run(["umount", shared / "below"], check=False)
+        node.withdraw("v12.yaml")
+        eventually(lambda: "v12" not in node.pods(), within=20)
+        subprocess.run(["umount", shared], check=False)
+
+
+# -- files --------------------------------------------------------------------------------------------------------
+
+
+def test_a_config_map_is_files_and_follows_its_manifest(node: Node) -> None:
+    """V07, and the refresh of a mounted file; what is bound by sub path and what is a variable stays."""
+    items = [{"key": "k", "path": "d/e", "mode": 0o400}, {"key": "later", "path": "later"}]
+    volumes = [
+        {"name": "v", "configMap": {"name": "v07", "items": items, "optional": True}},
+        {"name": "w", "configMap": {"name": "v07"}},
+    ]
+    mounts = [mount("v", "/v"), mount("w", "/sub", subPath="k")]
+    env = [{"name": "K", "valueFrom": {"configMapKeyRef": {"name": "v07", "key": "k"}}}]
+    pod = container(WAIT, volumeMounts=mounts, env=env)
+    node.apply("v07-map.yaml", yaml.safe_dump(config_map("v07", k="one")))
+    apply(node, "v07", pod, volumes=volumes)
+    ready(node, "v07")
+    assert run_in(node, "v07", "stat -Lc %a /v/d/e; cat /v/d/e; readlink /v/d; ls /v") == "400\none..data/d\nd\n"
+    with pytest.raises(subprocess.CalledProcessError):
+        run_in(node, "v07", "echo x > /v/d/e")
+    node.apply("v07-map.yaml", yaml.safe_dump(config_map("v07", k="two", later="here")))
+    eventually(lambda: run_in(node, "v07", "cat /v/d/e /v/later") == "twohere", within=10)
+    assert run_in(node, "v07", "cat /sub; echo $K") == "oneone\n"
+    assert node.pod("v07")["status"]["containerStatuses"][0]["restartCount"] == 0
+
+
+def test_a_missing_key_or_object_of_a_volume_is_told_and_awaited(node: Node) -> None:
+    """V07"""
+    items = [{"key": "nope", "path": "x"}]
+    apply(
+        node,
+        "v07b",
+        container(WAIT, volumeMounts=[mount("v", "/v"), mount("s", "/s")]),
+        more=(config_map("v07b", k="1"),),
+        volumes=[
+            {"name": "v", "configMap": {"name": "v07b", "items": items}},
+            {"name": "s", "secret": {"secretName": "v07b-gone"}},
+        ],
+    )
+    wanted = {
+        'MountVolume.SetUp failed for volume "v" : configmap "v07b" references non-existent config key: nope'
+        " (its keys: k)",
+        'MountVolume.SetUp failed for volume "s" : secret "v07b-gone" not found',
+    }
+    eventually(lambda: wanted <= set(events(node, "v07b", "FailedMount")), within=15)
+    assert waiting(node, "v07b") == ("ContainerCreating", "")
+    secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "v07b-gone"}, "stringData": {"t": "x"}}
+    node.apply("v07b-more.yaml", yaml.safe_dump_all([secret]))
+    apply(
+        node,
+        "v07b",
+        container(WAIT, volumeMounts=[mount("v", "/v"), mount("s", "/s")]),
+        more=(config_map("v07b", nope="1"),),
+        volumes=[
+            {"name": "v", "configMap": {"name": "v07b", "items": items}},
+            {"name": "s", "secret": {"secretName": "v07b-gone"}},
+        ],
+    )
+    ready(node, "v07b")
+
+
+def test_sub_paths_stay_in_their_volume(node: Node) -> None:
+    """V09"""
+    volumes = [{"name": "v", "emptyDir": {}}]
+    init = container("ln -s /etc /v/out; ln -s ../../.. /v/up; ln -s in /v/link", "i", volumeMounts=[mount("v", "/v")])
+    good = container(f"echo x > /m/f; {WAIT}", volumeMounts=[mount("v", "/m", subPath="a/b"), mount("v", "/v")])
+    link = container(WAIT, "link", volumeMounts=[mount("v", "/m", subPath="link/made"), mount("v", "/v")])
+    out = container(WAIT, "out", volumeMounts=[mount("v", "/m", subPath="out")])
+    up = container(WAIT, "up", volumeMounts=[mount("v", "/m", subPath="up/etc")])
+    mkdir = container("mkdir /v/in", "j", volumeMounts=[mount("v", "/v")])
+    apply(node, "v09", good, link, out, up, initContainers=[init, mkdir], volumes=volumes)
+    eventually(lambda: run_in(node, "v09", "cat /v/a/b/f; ls /v/in", "c") == "x\nmade\n", within=20)
+
+    def refused() -> list[str]:
+        states = {s["name"]: s["state"] for s in node.pod("v09")["status"]["containerStatuses"]}
+        waits = [states[name]["waiting"] for name in ("out", "up")]
+        assert all(wait["reason"] == "CreateContainerConfigError" for wait in waits)
+        return [wait["message"] for wait in waits]
+
+    first, second = eventually(refused, within=15)
+    assert first == 'failed to prepare subPath for volumeMount "v" of container "out": out: it leads out of the volume'
+    assert second.endswith("up/etc: it leads out of the volume")
+
+
+def test_a_sub_path_with_dots_is_refused_with_its_manifest(node: Node) -> None:
+    """V09"""
+    apply(
+        node,
+        "v09dots",
+        container(WAIT, volumeMounts=[mount("v", "/v", subPath="../x")]),
+        volumes=[{"name": "v", "emptyDir": {}}],
+    )
+
+    def fields() -> bool:
+        errors = node.json("/podbus/sources")["sources"][0]["errors"]
+        return "spec.containers[0].volumeMounts[0].subPath" in [error["field"] for error in errors]
+
+    eventually(fields, within=10)
+    assert "v09dots" not in node.pods()
+
+
+def test_a_misspelt_key_is_told_with_the_keys_that_there_are(node: Node) -> None:
+    """Case 06"""
+    apply(
+        node,
+        "c06",
+        container(
+            "cat /etc/app/settings.ini", volumeMounts=[mount("cfg", "/etc/app/settings.ini", subPath="settings.ini")]
+        ),
+        more=(config_map("app-settings", **{"setting.ini": "colour=blue"}),),
+        volumes=[{"name": "cfg", "configMap": {"name": "app-settings"}}],
+        restartPolicy="Never",
+    )
+    told = 'volume "cfg": ConfigMap "app-settings" has no key "settings.ini" for subPath (its keys: setting.ini)'
+    eventually(lambda: waiting(node, "c06") == ("CreateContainerConfigError", told), within=15)
+    root = node.data / "pods" / uid_of(node, "c06") / "volumes" / "kubernetes.io~configmap" / "cfg"
+    assert not (root / "settings.ini").exists()
+
+
+def test_volumes_outlive_the_worker(node: Node) -> None:
+    """The same tmpfs, the same containers."""
+    volumes: list[Json] = [
+        {"name": "m", "emptyDir": {"medium": "Memory"}},
+        {"name": "c", "configMap": {"name": "life"}},
+    ]
+    mounts = [mount("m", "/m"), mount("c", "/c")]
+    node.apply("life-map.yaml", yaml.safe_dump(config_map("life", k="one")))
+    apply(node, "life", container(f"echo x > /m/f; {WAIT}", volumeMounts=mounts), volumes=volumes)
+    ready(node, "life")
+    before = container_id(node, "life")
+    (pid,) = node.pids("podworker")
+    os.kill(pid, 9)
+    eventually(lambda: node.pids("podworker") not in ([], [pid]), within=20)
+    node.apply("life-map.yaml", yaml.safe_dump(config_map("life", k="two")))
+    eventually(lambda: run_in(node, "life", "cat /c/k") == "two", within=20)
+    assert run_in(node, "life", "cat /m/f") == "x\n"
+    assert container_id(node, "life") == before
