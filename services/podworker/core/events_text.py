@@ -128,6 +128,12 @@ def exited(container: str, exit_code: int, reason: str, what_follows: str) -> Po
     return PodEvent(type="Warning" if exit_code else "Normal", reason="Exited", message=text, container=container)
 
 
+def gone(container: str) -> PodEvent:
+    """Not a Kubernetes event either: the kubelet starts it again without a word."""
+    message = f"Container {container} was removed from the engine by somebody else: it is started again"
+    return _warning("ContainerGone", message, container)
+
+
 def _signal_name(exit_code: int) -> str:
     """What a shell's convention makes of the code: 137 = SIGKILL."""
     try:

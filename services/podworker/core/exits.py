@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from services.podworker.core.container_states import OOM_EXIT_CODE, end_reason
-from services.podworker.core.events_text import child_oom_killed, exited
+from services.podworker.core.events_text import child_oom_killed, exited, gone
 from services.podworker.core.model import PodMemory, RuntimeContainer
 from services.podworker.core.plan import Draft
 from services.podworker.core.restarts import should_start
 from shared.kube.pod import Container, Pod, is_sidecar
+from shared.kube.status import ContainerStatus
 
 
 def tell_exits(draft: Draft, pod: Pod | None) -> None:
@@ -21,6 +22,16 @@ def tell_exits(draft: Draft, pod: Pod | None) -> None:
         # Event Killing has told of the end of those that were stopped, Failed of those that couldn't start.
         if pod is not None and container.id not in draft.memory.stops and not container.cannot_run:
             _tell_exit(draft, pod, container)
+    if pod is not None and draft.memory.termination is None and not draft.memory.restart_all:
+        _tell_gone(draft)
+
+
+def _tell_gone(draft: Draft) -> None:
+    """Containers that were running at the last look and that somebody else has removed since."""
+    there = {f"docker://{container.id}" for container in draft.runtime.containers}
+    for status in _statuses(draft.memory):
+        if status.state.running is not None and status.container_id not in there:
+            draft.tell(gone(status.name))
 
 
 def _tell_exit(draft: Draft, pod: Pod, ended: RuntimeContainer) -> None:
@@ -52,9 +63,12 @@ def _definition(pod: Pod, name: str) -> tuple[Container | None, bool]:
     return next((c for c in pod.spec.containers if c.name == name), None), False
 
 
-def _terminated_ids(memory: PodMemory) -> set[str]:
+def _statuses(memory: PodMemory) -> list[ContainerStatus]:
     if memory.status is None:
-        return set()
-    statuses = [*memory.status.init_container_statuses, *memory.status.container_statuses]
-    states = [state for status in statuses for state in (status.state, status.last_state)]
+        return []
+    return [*memory.status.init_container_statuses, *memory.status.container_statuses]
+
+
+def _terminated_ids(memory: PodMemory) -> set[str]:
+    states = [state for status in _statuses(memory) for state in (status.state, status.last_state)]
     return {state.terminated.container_id for state in states if state.terminated is not None}

@@ -12,7 +12,7 @@ from services.podworker.core.events_text import PodEvent
 from services.podworker.core.generate import generate_status, remember_status
 from services.podworker.core.model import RuntimeContainer, Stop
 from shared.kube.pod import Pod
-from tests.support.builders import NODE_IP, NOW, UID, a_memory, a_pod, a_runtime, exited
+from tests.support.builders import NODE_IP, NOW, UID, a_memory, a_pod, a_runtime, exited, running
 
 C = a_pod().spec.containers[0]
 
@@ -121,6 +121,18 @@ def test_a_stopped_container_tells_no_end_of_its_own() -> None:
     """Event Killing told it."""
     ended = exited(C, 137)
     assert told(a_pod(), ended, stops={ended.id: Stop(deadline=NOW, reason="definition")}) == []
+
+
+def test_a_container_that_somebody_removed_is_told_once() -> None:
+    pod, runtime = a_pod(), a_runtime(running(C))
+    status = generate_status(pod, a_memory(), runtime, node_ip=NODE_IP, now=NOW)
+    memory = remember_status(a_memory(), status, now=NOW)
+    assert "ContainerGone" not in str(compute_pod_actions(pod, memory, runtime, now=NOW).events)
+    plan = compute_pod_actions(pod, memory, a_runtime(), now=NOW)
+    assert [event.reason for event in plan.events] == ["ContainerGone"]
+    status = generate_status(pod, plan.memory, a_runtime(), node_ip=NODE_IP, now=NOW)
+    memory = remember_status(plan.memory, status, now=NOW)
+    assert not compute_pod_actions(pod, memory, a_runtime(), now=NOW).events
 
 
 def test_a_failed_init_container_tells_its_end() -> None:
