@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
+import sqlite3
 import subprocess
 import time
 import urllib.request
 from collections.abc import Iterator
+from contextlib import closing
 from datetime import datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -289,3 +293,32 @@ def test_an_edited_pod_drains_before_the_new_one_starts(ended: Ended, tmp_path: 
     created = node.docker("inspect", "--format", "{{.Created}}", container_id).strip()
     assert datetime.fromisoformat(created[:26] + "+00:00").timestamp() >= log.at("drained")
     log.close()
+
+
+def test_a_hook_whose_worker_is_killed_is_run_again_and_the_deadline_stays(ended: Ended, tmp_path: Path) -> None:
+    """kill -9 in the middle: the signal comes when the grace period that began before is over."""
+    node, grace = ended.node, 20
+    hook = an_exec(f"{SAY.format('bye')}; sleep 3600")
+    container = a_container("c", SERVES, lifecycle={"preStop": hook})
+    node.apply("killed.json", a_manifest("killed", container, terminationGracePeriodSeconds=grace))
+    eventually(lambda: "killed" in node.ready_pods(), within=30)
+    log = follow(node, "killed", "c", tmp_path)
+    node.withdraw("killed.json")
+    eventually(lambda: log.lines() == ["up", "bye"], within=15)
+    deadlines = stored_deadlines(node)
+    for pid in node.pids("podworker"):
+        os.kill(pid, signal.SIGKILL)
+    eventually(lambda: log.lines() == ["up", "bye", "bye"], within=30)
+    assert len(deadlines) == 1
+    assert stored_deadlines(node) == deadlines
+    eventually(log.has_ended, within=3 * grace)
+    assert log.lines() == ["up", "bye", "bye", "TERM"]
+    assert log.at("TERM") >= deadlines[0]
+    log.close()
+
+
+def stored_deadlines(node: Node) -> list[float]:
+    """When containers that are told to end are killed, by pods.db."""
+    with closing(sqlite3.connect(f"file:{node.data}/pods.db?mode=ro", uri=True)) as database:
+        rows = [json.loads(memory) for (memory,) in database.execute("SELECT memory FROM pods")]
+    return [stop["deadline"] for row in rows for stop in row.get("stops", {}).values()]
