@@ -272,12 +272,12 @@ class Bus:
             raise BusUnavailable(f"{bucket.name}: {error or type(error).__name__}") from error
 
     async def last_sequence(self, bucket: Bucket) -> tuple[str, int]:
-        """(identity of the stream, its last sequence), for the gap check. Raises BusUnavailable."""
+        """(identity of the stream, its last message's sequence, 0 = it has no message). Raises BusUnavailable."""
         try:
             info = await self._js.stream_info(stream_of(bucket))
         except _NETWORK_ERRORS as error:
             raise BusUnavailable(f"{bucket.name}: {error or type(error).__name__}") from error
-        return str(info.created), info.state.last_seq
+        return str(info.created), info.state.last_seq if info.state.messages else 0
 
     async def ensure_buckets(self) -> None:
         """Create what is missing. Raises BusUnavailable."""

@@ -258,6 +258,19 @@ async def test_a_list_of_keys_is_complete_while_keys_change(nats_server: NatsSer
         task.cancel()
 
 
+async def test_a_stream_that_someone_emptied_is_an_empty_list_at_once(nats_server: NatsServer) -> None:
+    """Its last sequence stays what it was, but no message with it will come."""
+    async with bus_of(nats_server, "podworker") as bus:
+        await bus.put(POD_REPORT, POD_REPORT.example, "one")
+        await bus._js.purge_stream(f"KV_{STATUS.name}")
+        assert await asyncio.wait_for(bus.keys(STATUS), 3) == []
+        seen = Seen(bus)
+        task = asyncio.create_task(seen.watch.run())
+        await asyncio.wait_for(seen.watch.listed.wait(), 3)
+        assert seen.keys == {}
+        task.cancel()
+
+
 async def test_without_a_server_a_request_fails_at_once(nats_server: NatsServer) -> None:
     async with bus_of(nats_server, "api") as api:
         nats_server.stop()
