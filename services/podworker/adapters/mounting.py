@@ -13,6 +13,8 @@ from pathlib import Path, PurePosixPath
 MS_BIND = 4096
 _MNT_DETACH = 2
 _UMOUNT_NOFOLLOW = 8
+_MOST_STACKED = 20
+"""Mounts at one path, of which each pass takes one."""
 _SYS_OPENAT2 = 437
 """The same number on every architecture."""
 RESOLVE_BENEATH = 0x08 | 0x02
@@ -52,8 +54,9 @@ def unmount(path: str) -> None:
 
 
 def mounts_below(directory: Path) -> dict[str, str]:
-    """Mount point -> file system type, at or below the directory; of stacked ones the topmost."""
-    root = str(directory)
+    """Mount point -> file system type, at or below the directory; of stacked ones the topmost. Without symlinks, as the
+    kernel tells them."""
+    root = os.path.realpath(directory)
     found: dict[str, str] = {}
     for line in Path("/proc/self/mountinfo").read_text(encoding="utf-8", errors="surrogateescape").splitlines():
         before, _, after = line.partition(" - ")
@@ -63,11 +66,20 @@ def mounts_below(directory: Path) -> dict[str, str]:
     return found
 
 
+def mounted_type(path: Path) -> str:
+    """The type of the file system that is mounted at this very path; "" = none is."""
+    return mounts_below(path).get(os.path.realpath(path), "")
+
+
 def unmount_below(directory: Path) -> None:
     """Everything that is mounted at or below the directory, the deepest first. Raises OSError."""
-    while points := mounts_below(directory):
+    for _ in range(_MOST_STACKED):
+        points = mounts_below(directory)
         for point in sorted(points, key=len, reverse=True):
             unmount(point)
+        if not points:
+            return
+    raise OSError(errno.EBUSY, "still mounted", str(directory))
 
 
 def open_at(root: int, path: str, flags: int, resolve: int) -> int:

@@ -19,7 +19,7 @@ from services.podworker.adapters.mounting import (
     bind_open_file,
     make_directories,
     mount_tmpfs,
-    mounts_below,
+    mounted_type,
     open_at,
     opened,
     unmount,
@@ -110,10 +110,10 @@ class VolumeStore:
     def _tmpfs(self, path: Path, size: int, group: int | None, mask: int) -> None:
         """Raises OSError where there is anything but a tmpfs afterwards."""
         path.mkdir(exist_ok=True)
-        if str(path) not in mounts_below(path):
+        if not mounted_type(path):
             mount_tmpfs(path, size)
             _give_to_group(path, group, mask)
-        if mounts_below(path).get(str(path)) != "tmpfs":
+        if mounted_type(path) != "tmpfs":
             raise OSError(errno.EINVAL, "not in memory", str(path))
 
     # -- binding ----------------------------------------------------------------------------------------------
@@ -152,7 +152,7 @@ class VolumeStore:
                 return str(Path(f"/proc/self/fd/{found}").readlink())
             target = Path(request.bind_path)
             _make_own(target.parent)
-            if str(target) in mounts_below(target):
+            if mounted_type(target):
                 unmount(str(target))  # of the container's last instance, which had its own copy
             if stat.S_ISDIR(os.fstat(found).st_mode):
                 target.unlink(missing_ok=True) if not target.is_dir() else None

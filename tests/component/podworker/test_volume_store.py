@@ -180,6 +180,22 @@ async def test_secrets_are_in_memory_or_nowhere(store: Store) -> None:
     assert mounts_below(path) == {str(path): "tmpfs"}
 
 
+async def test_a_data_directory_behind_a_link_is_no_trouble(tmp_path: Path) -> None:
+    """The kernel tells mounts by their real paths."""
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to("real")
+    linked = Store(tmp_path / "link")
+    setup = linked.files(ProjectedFile("k", b"v", 0o644))
+    path = await linked.made(setup)
+    assert await linked.made(setup) == path
+    await linked.bound(path, "k")
+    await linked.bound(path, "k")
+    assert len(mounts_below(tmp_path)) == 2
+    await linked.store.tear_down(UID)
+    assert mounts_below(tmp_path) == {}
+    linked.store.close()
+
+
 async def test_config_maps_are_on_the_disk(store: Store) -> None:
     path = await store.made(store.files(ProjectedFile("a", b"1", 0o644), memory=False))
     assert mounts_below(path) == {}
