@@ -25,6 +25,8 @@ LABEL_SIDECAR = "podbus.sidecar"
 """A sidecar's place among the init containers: enough to end a pod in order whose spec is gone."""
 LABEL_PRIVATE_COMMAND = "podbus.private-command"
 """Set when the command spells a Secret's value out: the engine's words about its start are withheld."""
+LABEL_PRIVATE_VARIABLES = "podbus.private-variables"
+"""A JSON list of the variables that hold a Secret's value: it is masked in what is taken from the log."""
 
 ANNOTATION_HASH = "annotation.io.kubernetes.container.hash"
 ANNOTATION_RESTART_COUNT = "annotation.io.kubernetes.container.restartCount"

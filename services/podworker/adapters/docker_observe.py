@@ -10,18 +10,12 @@ import threading
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-import msgspec
-
 from services.podworker.adapters.docker_translate import Listed, Observed, observed
-from services.podworker.adapters.pod_files import read_termination_message
-from services.podworker.core.model import RuntimeContainer
-from shared.kube import names
+from services.podworker.adapters.termination_messages import SecretFiles, with_message
 
 if TYPE_CHECKING:
     from docker import APIClient
 
-FALLBACK_LINES = 80
-FALLBACK_BYTES = 2048
 MAX_IMAGES = 512
 
 
@@ -29,7 +23,8 @@ class Observer:
     """Thread-safe. The order of things is told by a counter that each `forget` moves on: an inspect that
     began before the last event of its container doesn't count as fresh."""
 
-    def __init__(self) -> None:
+    def __init__(self, secret_files: SecretFiles) -> None:
+        self._secret_files = secret_files
         self._lock = threading.Lock()
         self._known: dict[str, tuple[int, Observed]] = {}
         self._forgotten: dict[str, int] = {}
@@ -96,7 +91,7 @@ class Observer:
         seen = observed(inspect, self._image(client, inspect.get("Image", "")))
         if seen is None:
             return None
-        seen = _with_message(client, seen, is_tty=bool(inspect["Config"].get("Tty")))
+        seen = with_message(client, seen, inspect, self._secret_files)
         with self._lock:
             self._known[container_id] = (mark, seen)
         return seen
@@ -119,27 +114,3 @@ class Observer:
                 self._images.clear()
             self._images[image_id] = image
         return image
-
-
-def _with_message(client: APIClient, seen: Observed, *, is_tty: bool) -> Observed:
-    """The termination message of a container that ran and has ended (lifecycle 4.4)."""
-    fact = seen.fact
-    if not isinstance(fact, RuntimeContainer) or fact.state != "exited" or fact.cannot_run:
-        return seen
-    message = read_termination_message(seen.termination_file) if seen.termination_file else ""
-    policy = seen.labels.get(names.ANNOTATION_TERMINATION_POLICY, "")
-    if not message and fact.exit_code != 0 and policy == "FallbackToLogsOnError":
-        message = _last_of_log(client, fact.id)
-    if not message:
-        return seen
-    return msgspec.structs.replace(seen, fact=msgspec.structs.replace(fact, termination_message=message))
-
-
-def _last_of_log(client: APIClient, container_id: str) -> str:
-    from docker.errors import APIError
-
-    try:
-        text: bytes = client.logs(container_id, stdout=True, stderr=True, tail=FALLBACK_LINES)
-    except APIError:
-        return ""
-    return text[-FALLBACK_BYTES:].decode(errors="replace")

@@ -49,7 +49,7 @@ class DockerRuntime:
         self._files = files
         self._cgroups = cgroups
         self._calls = DockerCalls("docker", LIFECYCLE_THREADS, base_url)
-        self._observer = Observer()
+        self._observer = Observer(files.secret_values)
         self._streams: list[EventStream] = []
         self._refuses_negative_oom: bool | None = None
         """None until a start has shown it."""

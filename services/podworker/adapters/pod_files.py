@@ -24,6 +24,8 @@ _log = logging.getLogger("podbus.podworker.pod_files")
 
 MAX_TERMINATION_MESSAGE = 4096
 """Bytes read from the end of the file (kubelet: MaxContainerTerminationMessageLength)."""
+MAX_SECRET = 1024 * 1024
+"""Bytes: no value of a Secret is longer."""
 _UNWRITABLE = {errno.EACCES, errno.EPERM, errno.EROFS}
 
 
@@ -87,9 +89,23 @@ class PodFiles:
 
         self._optional(drop)
 
+    def secret_values(self, uid: str) -> list[str]:
+        """What the files of the pod's Secret volumes hold."""
+        if not _is_directory_name(uid):
+            return []
+        volumes = self._pods / uid / "volumes" / "kubernetes.io~secret"
+        values = []
+        for directory, _, files in os.walk(volumes):
+            for name in files:
+                path = Path(directory, name)
+                with contextlib.suppress(OSError):
+                    if not path.is_symlink() and path.stat().st_size <= MAX_SECRET:
+                        values.append(path.read_text(encoding="utf-8", errors="replace"))
+        return values
+
     def remove_pod(self, uid: str) -> None:
         """The pod's log directories, then its directory. A directory with something mounted in it stays."""
-        if uid in ("", ".", "..") or "/" in uid:
+        if not _is_directory_name(uid):
             return
         # The directory tells of the rest, should this be interrupted: it goes last.
         self._optional(lambda: self._remove_log_directories(uid))
@@ -145,6 +161,10 @@ class PodFiles:
             if error.errno not in _UNWRITABLE or not self._told:
                 _log.warning("log links can't be kept: %s", error)
             self._told = self._told or error.errno in _UNWRITABLE
+
+
+def _is_directory_name(uid: str) -> bool:
+    return uid not in ("", ".", "..") and "/" not in uid
 
 
 def read_termination_message(path: str) -> str:

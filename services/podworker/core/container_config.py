@@ -237,7 +237,7 @@ def container_config(
         working_dir=container.working_dir,
         labels={
             **_container_labels(pod, container, node, attempt, sandbox_id, log_path, source),
-            **({names.LABEL_PRIVATE_COMMAND: "true"} if has_private_command(container, given.environment) else {}),
+            **_privacy_labels(container, given.environment),
         },
         user=effective_user(image_user),
         tty=container.tty,
@@ -259,6 +259,14 @@ def container_config(
         termination_log=termination_log,
         hosts_file=hosts,
     )
+
+
+def _privacy_labels(container: Container, given: Environment) -> dict[str, str]:
+    """What must not be told of the container; names only."""
+    labels = {names.LABEL_PRIVATE_COMMAND: "true"} if has_private_command(container, given) else {}
+    if given.private:
+        labels[names.LABEL_PRIVATE_VARIABLES] = msgspec.json.encode(sorted(given.private)).decode()
+    return labels
 
 
 def has_private_command(container: Container, given: Environment) -> bool:
