@@ -181,7 +181,8 @@ class CommandRunner(Protocol):
     async def exec_sync(self, container_id: str, command: Sequence[str], seconds: float | None) -> ExecResult:
         """Run with the container's user, environment and directory, and wait; `seconds` None = for ever.
         When the time is over, or when the caller is cancelled, the process is killed by its pid on the host, with its
-        children. Raises RuntimeRefused when the container doesn't run or the command can't start, RuntimeUnavailable.
+        children. A command that can't be started ends with 126 or 127, the engine's words as its output. Raises
+        RuntimeRefused when the container doesn't run, RuntimeUnavailable when the engine went away or has lost it.
         """
         ...
 

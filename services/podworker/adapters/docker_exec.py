@@ -88,7 +88,10 @@ class DockerCommands:
         """Mostly known at once; a command may also close its output and go on."""
         pause = 0.01
         while True:
-            found = await self._call(lambda client: client.exec_inspect(exec_id))
+            try:
+                found = await self._call(lambda client: client.exec_inspect(exec_id))
+            except RuntimeRefused as error:  # a new engine knows nothing of it: what became of it can't be told
+                raise RuntimeUnavailable(f"the container engine has lost a command: {error}") from error
             if not found.get("Running") and found.get("ExitCode") is not None:
                 return int(found["ExitCode"])
             await asyncio.sleep(pause)
