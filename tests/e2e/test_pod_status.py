@@ -35,11 +35,24 @@ def container(command: str, name: str = "c", more: str = "") -> str:
 
 NO_SUCH_COMMAND = "  - {name: c, image: 'busybox:1.36', command: [/no/such/thing]}\n"
 FALLBACK = "terminationMessagePolicy: FallbackToLogsOnError"
+SECRET = (
+    "apiVersion: v1\nkind: Secret\nmetadata: {name: creds}\nstringData: {TOKEN: env-s3cret, file: file-s3cret}\n---\n"
+)
+SECRETS_USED = (
+    "envFrom: [{secretRef: {name: creds}}], volumeMounts: [{name: v, mountPath: /v}], "
+    "terminationMessagePolicy: FallbackToLogsOnError"
+)
 PODS = {
     "t01": pod("t01", container(SLEEP), spec="restartPolicy: Always"),
     "t02": pod("t02", "  - {name: c, image: 'localhost/nope:1', imagePullPolicy: Never}\n"),
     "t06": pod("t06", container("echo -n because > /dev/termination-log; exit 3")),
     "t06-log": pod("t06-log", container("echo -n because; exit 3", more=FALLBACK)),
+    "t06-secret": SECRET
+    + pod(
+        "t06-secret",
+        container("echo token $TOKEN; cat /v/file; exit 3", more=SECRETS_USED),
+        spec="restartPolicy: Never\n  volumes: [{name: v, secret: {secretName: creds}}]",
+    ),
     "t08": pod("t08", container(AS_NOBODY, more="terminationMessagePath: /why")),
     "t09": pod("t09", container(f"({FILL}) > /dev/termination-log; exit 1")),
     "t10": pod(
@@ -126,6 +139,11 @@ def test_why_a_container_failed_is_in_its_status(node: Node, name: str) -> None:
     end = the_end(node, name)
     assert (end["exitCode"], end["reason"], end["message"]) == (3, "Error", "because")
     assert conditions_of(status_of(node, name))["Ready"] == ("False", "PodFailed", "")
+
+
+def test_a_message_from_the_log_tells_no_secret(node: Node) -> None:
+    """Neither a variable's value nor a file's; the log itself has them."""
+    assert the_end(node, "t06-secret")["message"] == "token ***\n***"
 
 
 def test_anybody_may_write_the_message_at_a_path_of_its_own(node: Node) -> None:
