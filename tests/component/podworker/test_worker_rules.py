@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 import pytest
@@ -34,6 +35,28 @@ async def a_pod_that_succeeded(engine: ModelRuntime, desired: Desired) -> None:
         return phase(desired, "u1") == "Succeeded" and not engine.live_sandboxes("u1")
 
     await eventually_async(over, within=10)
+
+
+async def test_a_pod_whose_start_does_not_come_back_delays_no_other(
+    engine: ModelRuntime, desired: Desired, worker: Worker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """W02: each pod has a task of its own."""
+    start, starting, go_on = engine.start_container, asyncio.Event(), asyncio.Event()
+
+    async def slow(container_id: str) -> None:
+        if engine.containers[container_id].config.uid == "u1":
+            starting.set()
+            await go_on.wait()
+        await start(container_id)
+
+    monkeypatch.setattr(engine, "start_container", slow)
+    await desired.put("a", "u1")
+    await asyncio.wait_for(starting.wait(), 10)
+    await desired.put("b", "u2")
+    await eventually_async(lambda: is_running(desired, "u2"), within=10)
+    assert not running(engine, "u1")
+    go_on.set()
+    await eventually_async(lambda: is_running(desired, "u1"), within=10)
 
 
 async def test_a_killed_worker_changes_nothing_of_a_pod(

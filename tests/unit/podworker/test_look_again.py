@@ -83,3 +83,15 @@ async def test_an_error_ends_with_its_cause(task: PodTask, engine: Engine) -> No
     await waits(task, 3)
     engine.error = None
     assert min(await waits(task)) >= SYNC_SECONDS
+
+
+@pytest.mark.parametrize(("due_in", "least", "most"), [(7.0, 6.0, 7.0), (1000.0, 60.0, 90.0), (-5.0, 0.0, 0.0)])
+async def test_a_back_off_is_waited_for_and_never_longer_than_a_sync_period(
+    task: PodTask, monkeypatch: pytest.MonkeyPatch, due_in: float, least: float, most: float
+) -> None:
+    async def sync() -> float:
+        return SystemClock().now() + due_in
+
+    monkeypatch.setattr(task, "_sync", sync)
+    found = await waits(task)
+    assert least <= min(found) and max(found) <= most
