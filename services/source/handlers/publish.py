@@ -20,7 +20,8 @@ class Publisher:
     """`want` is told the newest truth of a source at any time; `run`, a guarded task, brings the bucket there."""
 
     def __init__(self, bus: Bus, sources: Iterable[str]) -> None:
-        """`sources` are all that there will be: only when each has spoken, what the bucket holds besides goes."""
+        """`sources` are all that there will be. Nothing is published before each has spoken: beside a fresh marker of
+        one the bucket might hold another's of a former life, which says ready."""
         self._bus = bus
         self._sources = frozenset(sources)
         self._pods: dict[str, PodDesired] = {}
@@ -60,6 +61,8 @@ class Publisher:
         while True:
             await self._work.wait()
             self._work.clear()
+            if not self._markers.keys() >= self._sources:
+                continue
             try:
                 await self._level()
             except BusUnavailable as error:
@@ -77,20 +80,21 @@ class Publisher:
                 log.debug("forgetting waits error=%s", error)
 
     async def _level(self) -> None:
-        """Pods before their marker: a ready marker speaks of pods that are there. Deletions after it: a key that
-        goes while its marker lists it would only be a riddle."""
+        """Pods before their marker: a ready marker speaks of pods that are there. Markers that aren't ready before
+        those that are: together these let orphans be ended. Deletions after them: a key that goes while its marker
+        lists it would only be a riddle."""
         pods, markers = dict(self._pods), dict(self._markers)
         for uid, pod in pods.items():
             version = (pod.gen, pod.hash)
             if self._put.get(uid) != version:
                 await self._bus.put(POD_DESIRED, pod, uid)
                 self._put[uid] = version
-        for source, marker in markers.items():
+        for source, marker in sorted(markers.items(), key=lambda one: one[1].ready):
             if self._put_markers.get(source) != marker:
                 await self._bus.put(SOURCE_MARKER, marker, source)
                 self._put_markers[source] = marker
         gone = self._put.keys() - pods.keys()
-        if not self._swept and markers.keys() >= self._sources:
+        if not self._swept:
             keys = await self._bus.keys(PODS)
             gone |= {there for key in keys if (there := POD_DESIRED.id_of(key)) is not None} - pods.keys()
             for name in [SOURCE_MARKER.id_of(key) for key in keys]:

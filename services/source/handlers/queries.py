@@ -36,14 +36,14 @@ class Queries:
 
     async def reload(self, _: ReloadCommand) -> Reloaded:
         """Answered when the listing is on the bus."""
-        pods = errors = 0
-        for plan in await asyncio.gather(*(source.list_now() for source in self._sources)):
-            pods += len(plan.pods)
-            errors += sum(problem.is_error for problem in plan.problems)
         try:
             async with asyncio.timeout(RELOAD_SECONDS):
+                plans = await asyncio.gather(*(source.list_now() for source in self._sources))
                 for source in self._sources:
                     await source.feed.published()
         except TimeoutError as error:
-            raise RemoteError("unavailable", "listed, but the bus doesn't take it yet") from error
-        return Reloaded(pods=pods, errors=errors)
+            raise RemoteError("unavailable", "a source, or the bus, takes longer than usual") from error
+        problems = [problem for plan in plans for problem in plan.problems]
+        return Reloaded(
+            pods=sum(len(plan.pods) for plan in plans), errors=sum(problem.is_error for problem in problems)
+        )

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from services.podworker.handlers.desired_pods import DesiredPods
-from shared.contracts.pods import PodDesired, SourceMarker
+from shared.contracts.pods import PodDesired, SourceMarker, SourceName
 
 BODY = msgspec.Raw(b'{"metadata":{"name":"a"},"spec":{"containers":[]}}')
 
@@ -29,9 +29,9 @@ def pod(uid: str, gen: int = 1) -> bytes:
     )
 
 
-def marker(*uids: str, ready: bool = True) -> bytes:
+def marker(*uids: str, ready: bool = True, source: SourceName = "file") -> bytes:
     return msgspec.json.encode(
-        SourceMarker(v=1, node="n1", ts=0.0, source="file", ready=ready, epoch="e", uids=list(uids))
+        SourceMarker(v=1, node="n1", ts=0.0, source=source, ready=ready, epoch="e", uids=list(uids))
     )
 
 
@@ -93,3 +93,24 @@ def test_a_list_tells_only_what_differs(desired: DesiredPods, changed: list[str]
 def test_a_message_that_is_not_understood_changes_nothing_else(desired: DesiredPods) -> None:
     desired.on_list({"pod.a": b"{nonsense", "pod.b": pod("b")})
     assert [p.uid for p in desired] == ["b"]
+
+
+def test_a_source_that_is_not_ready_holds_up_its_own_removals_and_all_orphans() -> None:
+    """S20: the other source's removals go on."""
+    desired = DesiredPods(["file", "http"], lambda _: None)
+    desired.on_list({"source.file": marker(), "source.http": marker(ready=False, source="http")})
+    seen = [desired.all_sources_ready]
+    assert desired.verdict("a", "http") == "unknown"
+    assert desired.verdict("a", "") == "unknown"
+    assert desired.verdict("a", "file") == "removed"
+    desired.on_change("source.http", marker(source="http"))
+    seen.append(desired.all_sources_ready)
+    assert seen == [False, True]
+    assert desired.verdict("a", "http") == "removed"
+
+
+def test_a_source_that_has_said_nothing_is_not_ready() -> None:
+    desired = DesiredPods(["file", "http"], lambda _: None)
+    desired.on_list({"source.file": marker()})
+    assert not desired.all_sources_ready
+    assert desired.verdict("a", "http") == "unknown"
