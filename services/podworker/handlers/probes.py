@@ -25,7 +25,7 @@ from services.podworker.core.probe_outcomes import (
     too_late,
     unreachable,
 )
-from services.podworker.core.probe_schedule import asks_at_once, first_tick, next_tick
+from services.podworker.core.probe_schedule import asks_at_once, first_tick, next_tick, ticks_from
 from services.podworker.core.probes import (
     Found,
     Outcome,
@@ -57,6 +57,7 @@ class Prober:
         self.clock = clock
         self.node_ip = node_ip
         self.rng = rng
+        self.timers = Timers()
         self.born_at = asyncio.get_running_loop().time()
 
     async def ask(self, wanted: WantedProbe) -> Result | None:
@@ -99,6 +100,27 @@ class Prober:
                 return SUCCESS
             case GrpcCheck():
                 return grpc_result(await self._network.grpc_check(check.host, check.port, check.service))
+
+
+class Timers:
+    """Calls at an instant; those at the same one share a timer of the loop, and so a wake-up."""
+
+    def __init__(self) -> None:
+        self._calls: dict[float, dict[Callable[[], None], None]] = {}
+
+    def add(self, due: float, call: Callable[[], None]) -> None:
+        calls = self._calls.get(due)
+        if calls is None:
+            calls = self._calls[due] = {}
+            asyncio.get_running_loop().call_at(due, self._fire, due)
+        calls[call] = None
+
+    def remove(self, due: float, call: Callable[[], None]) -> None:
+        self._calls.get(due, {}).pop(call, None)
+
+    def _fire(self, due: float) -> None:
+        for call in self._calls.pop(due, {}):
+            call()
 
 
 class PodProbes:
@@ -194,7 +216,7 @@ class ProbeLoop:
         self._target: WantedProbe | None = None
         self._container_id = ""
         self._streak = Streak()
-        self._timer: asyncio.TimerHandle | None = None
+        self._is_waiting = False
         self._run: asyncio.Task[None] | None = None
 
     def aim(self, wanted: WantedProbe | None) -> None:
@@ -207,8 +229,7 @@ class ProbeLoop:
         if before is None or before.container_id != wanted.container_id:
             self._begin(wanted, now)
         elif wanted.is_unready and self._run is None and self._asks_at_once(now):
-            self._base = now
-            self._wait_until(now)
+            self._run_at(now)
 
     def _asks_at_once(self, now: float) -> bool:
         return asks_at_once(now, earliest=self._earliest, ended_at=self._ended_at)
@@ -220,25 +241,33 @@ class ProbeLoop:
         delay = wanted.not_before - self._pod.prober.clock.now()
         self._earliest = now + min(max(0.0, delay), wanted.probe.initial_delay_seconds)
         if wanted.is_unready:
-            self._base = self._earliest
+            self._run_at(self._earliest)
+            return
         self._wait_until(next_tick(self._base, _period(wanted.probe), earliest=self._earliest, after=float("-inf")))
 
+    def _run_at(self, at: float) -> None:
+        """Out of turn; the ticks go on from there."""
+        self._base = ticks_from(at)
+        self._wait_until(at)
+
     def _rest(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
+        self._wait_no_more()
         if self._run is not None:
             self._run.cancel()
             self._run = None
 
     def _wait_until(self, due: float) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-        self._due = due
-        self._timer = asyncio.get_running_loop().call_at(due, self._fire)
+        self._wait_no_more()
+        self._due, self._is_waiting = due, True
+        self._pod.prober.timers.add(due, self._fire)
+
+    def _wait_no_more(self) -> None:
+        if self._is_waiting:
+            self._is_waiting = False
+            self._pod.prober.timers.remove(self._due, self._fire)
 
     def _fire(self) -> None:
-        self._timer = None
+        self._is_waiting = False
         if self._target is not None:
             self._run = asyncio.create_task(self._ask(self._target))
 

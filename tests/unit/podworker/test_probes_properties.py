@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from services.podworker.core.model import Verdicts
-from services.podworker.core.probe_schedule import next_tick
+from services.podworker.core.probe_schedule import next_tick, ticks_from
 from services.podworker.core.probes import Found, Outcome, Streak, count, with_verdict
 from shared.kube.pod import Probe
 from tests.support.builders import a_memory
@@ -39,11 +39,13 @@ def test_readiness_is_stored_only_when_it_changes(results: list[Outcome], good: 
         assert (memory.verdicts.get("x", Verdicts()).readiness or "failure") == in_effect
 
 
-@given(st.floats(0, 1e6), st.integers(1, 3600), st.floats(0, 1e6), st.lists(st.floats(0, 100), min_size=1, max_size=20))
+@given(
+    st.integers(0, 10**7), st.integers(1, 3600), st.floats(0, 1e6), st.lists(st.floats(0, 100), min_size=1, max_size=20)
+)
 def test_a_probe_is_due_again_and_again_on_its_ticks(
-    base: float, period: int, earliest: float, runs: list[float]
+    tenths: int, period: int, earliest: float, runs: list[float]
 ) -> None:
-    slack = 1e-3
+    slack, base = 1e-3, tenths / 10
     due = next_tick(base, period, earliest=earliest, after=float("-inf"))
     assert earliest - slack <= due <= max(base, earliest + period) + slack
     for took in runs:
@@ -51,3 +53,10 @@ def test_a_probe_is_due_again_and_again_on_its_ticks(
         due = next_tick(base, period, earliest=ended, after=after)
         assert due > after
         assert ended - slack <= due <= ended + period + slack
+        assert due == round(due * 10) / 10
+
+
+@given(st.floats(0, 1e6), st.integers(1, 3600))
+def test_a_run_out_of_turn_is_followed_by_one_a_period_later(at: float, period: int) -> None:
+    due = next_tick(ticks_from(at), period, earliest=at, after=at)
+    assert at + period - 0.1 - 1e-3 <= due <= at + period + 1e-3
