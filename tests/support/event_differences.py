@@ -71,6 +71,11 @@ REWORDED = (
         "the newest kubelet keeps what a hook wrote out of events: it may hold secrets",
     ),
     Reworded(
+        r"(MountVolume\.SetUp failed for volume .* : configmap) (references non-existent config key: nokey)",
+        r'\1 "cm" \2 (its keys: d.conf, k1, k2)',
+        "it names the ConfigMap and the keys that it has",
+    ),
+    Reworded(
         r"Node didn't have enough resource: (memory), requested: (\d+), used: \d+, capacity: \d+",
         r"Unexpected error while attempting to recover from admission failure: preemption: error finding a set of pods "
         r"to preempt: no set of running pods found to reclaim resources: [(res: \1, q: <n>), ]",
