@@ -101,7 +101,12 @@ class _Connection(http.client.HTTPSConnection):
 
 def client_of(data: str) -> Client:
     """Of the node with this data directory. Raises ClientError."""
-    return Client(read_kubeconfig(DataPaths(Path(data).absolute()).admin_kubeconfig))
+    return Client(target_of(data))
+
+
+def target_of(data: str) -> Target:
+    """Where the node with this data directory is. Raises ClientError."""
+    return read_kubeconfig(DataPaths(Path(data).absolute()).admin_kubeconfig)
 
 
 def read_kubeconfig(path: Path) -> Target:

@@ -23,7 +23,7 @@ def logs(arguments: argparse.Namespace) -> int:
         query = log_query(arguments)
         client = client_of(arguments.data)
         pod = find_pod(list_pods(client), arguments.namespace or DEFAULT_NAMESPACE, arguments.pod)
-        container = _container(pod, arguments.container)
+        container = container_of(pod, arguments.container)
         meta = pod["metadata"]
         path = f"/containerLogs/{meta['namespace']}/{meta['name']}/{container}"
         for part in client.stream(path, query, timeout=None if arguments.follow else 60.0):
@@ -56,7 +56,8 @@ def log_query(arguments: argparse.Namespace) -> dict[str, str]:
     return query
 
 
-def _container(pod: dict[str, Any], asked: str | None) -> str:
+def container_of(pod: dict[str, Any], asked: str | None) -> str:
+    """The container that is meant: the asked one, the pod's default, else its first (said). Raises NotFound."""
     spec = pod.get("spec") or {}
     kinds = ("initContainers", "containers", "ephemeralContainers")
     names = [container["name"] for kind in kinds for container in spec.get(kind) or []]

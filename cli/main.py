@@ -37,12 +37,23 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def parse(parser: argparse.ArgumentParser, words: Sequence[str]) -> argparse.Namespace:
     """As kubectl, names may stand behind options: argparse takes `get pods -n ns web` for a wrong word."""
+    words, after = _split_command(words)
     arguments, rest = parser.parse_known_args(words)
     if rest and (not hasattr(arguments, "names") or any(word.startswith("-") for word in rest)):
         parser.error(f"unrecognized arguments: {' '.join(rest)}")
     if rest:
         arguments.names = [*arguments.names, *rest]
+    if after is not None:
+        arguments.words = [*arguments.words, *after]
     return arguments
+
+
+def _split_command(words: Sequence[str]) -> tuple[Sequence[str], Sequence[str] | None]:
+    """What stands behind `--` is the container's command, whatever it looks like."""
+    if words[:1] != ["exec"] or "--" not in words:
+        return words, None
+    place = list(words).index("--")
+    return words[:place], words[place + 1 :]
 
 
 def _drop_output() -> None:
@@ -167,6 +178,26 @@ def _add_pod_commands(commands: Any) -> None:
     logs.add_argument("--timestamps", action="store_true", help="with each line's time")
     _add_namespace(logs)
     _add_data(logs)
+    run = _command(commands, "exec", "cli.exec:exec_command", "run a command in a container")
+    run.add_argument("pod", metavar="POD", help="a static pod's short name will do")
+    run.add_argument("words", nargs="*", metavar="-- COMMAND", help="the command and its arguments")
+    run.add_argument("-c", "--container", metavar="NAME", help="which container (the first)")
+    run.add_argument("-i", "--stdin", action="store_true", help="pass standard input on")
+    run.add_argument("-t", "--tty", action="store_true", help="with a terminal")
+    _add_namespace(run)
+    _add_data(run)
+    forward = _command(commands, "port-forward", "cli.port_forward:port_forward", "reach a pod's ports from here")
+    forward.add_argument("pod", metavar="POD", help="a static pod's short name will do")
+    forward.add_argument("ports", nargs="+", metavar="[LOCAL:]REMOTE", help="8080, 8080:80, or :80 for any free port")
+    forward.add_argument("--address", default="127.0.0.1", metavar="IP", help="where to listen (%(default)s)")
+    _add_namespace(forward)
+    _add_data(forward)
+    copy = _command(commands, "cp", "cli.cp:cp", "copy files to or from a container (which needs tar)")
+    copy.add_argument("source", metavar="SOURCE", help="a path here, or [NS/]POD:PATH")
+    copy.add_argument("target", metavar="TARGET", help="a path here, or [NS/]POD:PATH")
+    copy.add_argument("-c", "--container", metavar="NAME", help="which container (the first)")
+    _add_namespace(copy)
+    _add_data(copy)
 
 
 def _add_namespace(command: argparse.ArgumentParser) -> None:

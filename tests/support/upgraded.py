@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import TracebackType
 
-from tests.support.spdy_client import ClientStream, SpdyClient
+from services.api.spdy.client import ClientStream, SpdyClient
 
 PROTOCOLS = ("v4.channel.k8s.io", "v3.channel.k8s.io", "v2.channel.k8s.io", "channel.k8s.io")
 SILENCE_SECONDS = 30.0

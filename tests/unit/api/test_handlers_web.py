@@ -52,6 +52,10 @@ class Owners:
         self.asked.append(command)
         raise self.error
 
+    async def prepare(self, command: StreamCommand) -> Any:
+        self.asked.append(command)
+        raise self.error
+
     async def summary(self, *, only_cpu_and_memory: bool) -> bytes:
         raise self.error
 

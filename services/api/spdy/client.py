@@ -1,8 +1,9 @@
-"""A client's end of SPDY/3.1 for tests, over the same frames: it opens streams and reads what comes back."""
+"""A client's end of SPDY/3.1, over the same frames: `podbus exec` and the tests open streams and read what comes."""
 
 from __future__ import annotations
 
 import struct
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from services.api.spdy import frames
@@ -25,7 +26,9 @@ class ClientStream:
 class SpdyClient:
     """Bytes of the server in; the other methods give the bytes to send."""
 
-    def __init__(self) -> None:
+    def __init__(self, on_data: Callable[[int, bytes], None] | None = None) -> None:
+        """`on_data` gets (stream, payload) as they come; without it they are kept in the streams."""
+        self._on_data = on_data
         self._frames = FrameReader()
         self._headers_in = HeaderReader()
         self._headers_out = HeaderWriter()
@@ -46,7 +49,10 @@ class SpdyClient:
         for frame in self._frames.feed(data):
             if isinstance(frame, DataFrame):
                 stream = self.streams[frame.stream_id]
-                stream.data += frame.payload
+                if self._on_data is None:
+                    stream.data += frame.payload
+                elif frame.payload:
+                    self._on_data(frame.stream_id, frame.payload)
                 stream.ended = stream.ended or frame.is_last
             else:
                 self._control(frame)
