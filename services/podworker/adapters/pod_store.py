@@ -151,12 +151,9 @@ def _put(transaction: Transaction, memory: PodMemory, body: bytes, wants: dict[s
 
 def _has_ended(memory: PodMemory) -> bool:
     """Nothing of it runs or will run: it takes no room any more (kubelet 1.36: filterOutInactivePods). A
-    terminal phase alone isn't enough while the pod is being ended: a pod past its deadline is Failed before
-    its containers stop."""
-    if memory.terminated_at is not None or memory.rejection is not None:
-        return True
-    phase = "" if memory.status is None else memory.status.phase
-    return memory.termination is None and phase in ("Succeeded", "Failed")
+    terminal phase alone isn't enough: sidecars, or the containers of a pod past its deadline, may still be
+    stopping, and the sandbox holds its host ports."""
+    return memory.terminated_at is not None or memory.rejection is not None or memory.is_at_rest
 
 
 def _usage(transaction: Transaction, uid: str) -> Usage:

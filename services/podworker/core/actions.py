@@ -58,6 +58,7 @@ def compute_pod_actions(
     elif is_terminal(projected_phase(pod, draft.memory, runtime)):
         stopping.end_pod(draft, pod.spec.termination_grace_period_seconds, "The pod has finished")
         stopping.prune(draft)
+        draft.memory = replace(draft.memory, is_at_rest=_is_at_rest(runtime))
     else:
         _sync(draft, pod)
     return draft.plan()
@@ -109,6 +110,11 @@ def _starts_in_new_sandbox(draft: Draft, pod: Pod) -> list[Container]:
         return []
     newest = draft.runtime.newest
     return [c for c in pod.spec.containers if starts_in_new_sandbox(pod, draft.memory, newest(c.name))]
+
+
+def _is_at_rest(runtime: RuntimePod) -> bool:
+    has_ended = all(container.state in ("created", "exited") for container in runtime.containers)
+    return has_ended and not any(sandbox.ready for sandbox in runtime.sandboxes)
 
 
 def _without_gone_stops(memory: PodMemory, runtime: RuntimePod) -> PodMemory:

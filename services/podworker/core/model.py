@@ -190,6 +190,8 @@ class PodMemory(_Fact, frozen=True, kw_only=True):
     termination: Termination | None = None
     terminated_at: float | None = None
     """All containers verified ended."""
+    is_at_rest: bool = False
+    """It has run to its end by itself, and nothing of it runs any more, its sandbox included: it takes no room."""
     stops: dict[str, Stop] = {}
     """By container id."""
     backoffs: dict[str, Backoff] = {}

@@ -119,21 +119,22 @@ def test_a_rejected_pod_may_be_judged_again(store: SqlitePodStore) -> None:
     assert reason(store, a_memory("u1"), wants(cpu=2000)) == ""
 
 
-@pytest.mark.parametrize("phase", ["Succeeded", "Failed"])
-def test_a_finished_pod_takes_no_room(store: SqlitePodStore, phase: str) -> None:
-    store.admit(a_memory("u1"), b"", wants(cpu=2000, ports=(("TCP", "", 80),)), ROOMY)
-    status = PodStatus(phase=phase, qos_class="Burstable")  # type: ignore[arg-type]
-    store.save(msgspec.structs.replace(a_memory("u1"), admitted=True, status=status), b"")
-    assert reason(store, a_memory("u2"), wants(cpu=2000, ports=(("TCP", "", 80),))) == ""
+def test_a_finished_pod_takes_its_room_until_nothing_of_it_runs(store: SqlitePodStore) -> None:
+    """Its sidecars and its sandbox end after its phase has become terminal."""
+    ports = (("TCP", "", 80),)
+    store.admit(a_memory("u1"), b"", wants(cpu=2000, ports=ports), ROOMY)
+    status = PodStatus(phase="Succeeded", qos_class="Burstable")
+    finished = msgspec.structs.replace(a_memory("u1"), admitted=True, status=status)
+    store.save(finished, b"")
+    assert reason(store, a_memory("u2"), wants(ports=ports)) == "NodePorts"
+    store.save(msgspec.structs.replace(finished, is_at_rest=True), b"")
+    assert reason(store, a_memory("u2"), wants(cpu=2000, ports=ports)) == ""
 
 
-def test_a_failed_pod_takes_its_room_until_its_containers_have_ended(store: SqlitePodStore) -> None:
+def test_a_pod_that_was_told_to_end_takes_its_room_until_its_containers_have_ended(store: SqlitePodStore) -> None:
     store.admit(a_memory("u1"), b"", wants(cpu=2000), ROOMY)
     ending = msgspec.structs.replace(
-        a_memory("u1"),
-        admitted=True,
-        status=PodStatus(phase="Failed", qos_class="Burstable"),
-        termination=Termination(at=1.0, grace=30, reason="deadline"),
+        a_memory("u1"), admitted=True, termination=Termination(at=1.0, grace=30, reason="removed")
     )
     store.save(ending, b"")
     assert reason(store, a_memory("u2"), wants(cpu=1)) == "UnexpectedAdmissionError"

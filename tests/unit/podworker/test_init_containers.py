@@ -231,6 +231,16 @@ def test_when_no_container_is_left_to_run_sidecars_end_too() -> None:
     assert not driver.engine.live_sandboxes(UID)
 
 
+def test_a_pod_whose_sidecar_ends_late_has_no_rest_until_then() -> None:
+    pod = with_init(
+        sidecar("s"), sh("i1", "exit 7"), restartPolicy="Never", annotations={"model/s.ignore-term": "true"}
+    )
+    driver = started(pod)
+    assert (runs(driver), phase(driver), driver.memory.is_at_rest) == ({"s"}, "Failed", False)
+    pass_time(driver, 30)
+    assert (runs(driver), phase(driver), driver.memory.is_at_rest) == (set(), "Failed", True)
+
+
 def test_after_a_reboot_all_init_containers_run_again_in_the_new_sandbox() -> None:
     """An exited regular container doesn't prove that the new sandbox was initialized."""
     driver = started(with_init(a_container("i1", command=["sleep", "5"]), sidecar("s")))
