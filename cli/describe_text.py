@@ -9,6 +9,7 @@ from typing import Any
 from urllib.parse import quote
 
 from cli.columns import align
+from cli.describe_volumes import environment_sources, origin, volumes
 from cli.human import NONE, epoch, human_duration, rfc1123, since
 
 Object = Mapping[str, Any]
@@ -54,7 +55,7 @@ def _pod(pod: Object, now: float, last_words: Mapping[str, Sequence[str]]) -> It
         yield from ("Conditions:", "  Type\tStatus")
         for condition in status["conditions"]:
             yield f"  {condition.get('type')} \t{condition.get('status')} "
-    yield from _volumes(spec.get("volumes") or [])
+    yield from volumes(spec.get("volumes") or [])
     yield f"QoS Class:\t{status.get('qosClass', '')}"
     yield from _multiline("Node-Selectors", _pairs(spec.get("nodeSelector") or {}))
     tolerations = sorted(spec.get("tolerations") or [], key=lambda toleration: str(toleration.get("key", "")))
@@ -146,6 +147,7 @@ def _container(container: Object, status: Object | None, now: float, last_words:
     ):
         if container.get(key):
             yield f"{title}:\t{_probe(container[key])}"
+    yield from environment_sources(container.get("envFrom") or [])
     yield from _environment(container.get("env") or [])
     mounts = sorted(container.get("volumeMounts") or [], key=lambda mount: str(mount.get("mountPath", "")))
     yield "Mounts:" + ("" if mounts else f"\t{NONE}")
@@ -199,23 +201,12 @@ def _with_remaining(message: str, now: float) -> str:
 def _environment(variables: Sequence[Object]) -> Iterator[str]:
     yield "Environment:" + ("" if variables else f"\t{NONE}")
     for variable in variables:
-        origin = variable.get("valueFrom")
-        if origin:
-            yield f"  {variable['name']}:\t{_origin(origin)}"
+        if variable.get("valueFrom"):
+            yield f"  {variable['name']}:\t{origin(variable['valueFrom'])}"
             continue
         first, *rest = str(variable.get("value") or "").split("\n")
         yield f"  {variable['name']}:\t{first}"
         yield from (f"  \t{line}" for line in rest)
-
-
-def _origin(origin: Object) -> str:
-    if ref := origin.get("secretKeyRef"):
-        return f"<set to the key '{ref.get('key')}' in secret '{ref.get('name')}'>"
-    if ref := origin.get("configMapKeyRef"):
-        return f"<set to the key '{ref.get('key')}' of config map '{ref.get('name')}'>"
-    if ref := origin.get("fieldRef"):
-        return f" ({ref.get('apiVersion', 'v1')}:{ref.get('fieldPath')})"
-    return ", ".join(str(ref.get("resource", key)) for key, ref in origin.items())
 
 
 def _probe(probe: Object) -> str:
@@ -234,19 +225,6 @@ def _probe(probe: Object) -> str:
     if act := probe.get("grpc"):
         return f"grpc <pod>:{act.get('port')} {act.get('service') or ''} {timing}"
     return f"unknown {timing}"
-
-
-def _volumes(volumes: Sequence[Object]) -> Iterator[str]:
-    yield "Volumes:" + ("" if volumes else f"\t{NONE}")
-    for volume in volumes:
-        yield f"  {volume['name']}:"
-        for kind, options in volume.items():
-            if kind == "name":
-                continue
-            yield f"    Type:\t{kind[:1].upper()}{kind[1:]}"
-            for key, value in (options or {}).items():
-                if isinstance(value, str | int):
-                    yield f"    {key[:1].upper()}{key[1:]}:\t{value}"
 
 
 def _pairs(labels: Mapping[str, str]) -> list[str]:

@@ -86,14 +86,6 @@ def test_a_crash_at_start_tells_its_reason_and_how_long_it_still_waits(node: Nod
     ]
 
 
-def skip_if_not_run_yet(node: Node, case: str) -> None:
-    (source,) = eventually(lambda: node.json("/podbus/sources")["sources"], within=10)
-    errors = [one for one in source.get("errors", []) if Path(one["path"]).name == f"{case}.yaml"]
-    if errors and all("not supported by this version" in one["message"] for one in errors):
-        pytest.skip(", ".join(f"{one['field']} {one['message']}" for one in errors))
-    assert not errors
-
-
 def kill_sandbox(node: Node, case: str) -> None:
     uid = eventually(lambda: node.pod(case)["metadata"]["uid"] if is_running(node, case) else None, within=20)
     filters = (f"label=io.kubernetes.pod.uid={uid}", "label=io.kubernetes.docker.type=podsandbox")
@@ -107,7 +99,6 @@ def is_running(node: Node, case: str) -> bool:
 
 @pytest.mark.parametrize("case", sorted(PODS))
 def test_events_are_told_as_the_kubelet_tells_them(node: Node, case: str) -> None:
-    skip_if_not_run_yet(node, case)
     theirs = recorded(case)
     if case == "e14-gates":  # in the recording its sandbox was killed once
         kill_sandbox(node, case)

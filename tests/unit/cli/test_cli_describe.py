@@ -237,3 +237,56 @@ def test_init_and_ephemeral_containers_are_described_with_their_states() -> None
 def test_probes_are_printed_as_kubectl_does(probe: dict[str, Any], expected: str) -> None:
     container = {"name": "c", "image": "x", "livenessProbe": probe}
     assert f"    Liveness: {expected}" in described(spec={"containers": [container]})
+
+
+def test_variables_tell_where_they_come_from() -> None:
+    container = {
+        "name": "c",
+        "image": "x",
+        "envFrom": [{"prefix": "P_", "configMapRef": {"name": "cm"}}, {"secretRef": {"name": "s", "optional": True}}],
+        "env": [
+            {"name": "A", "valueFrom": {"secretKeyRef": {"name": "s", "key": "k"}}},
+            {"name": "B", "valueFrom": {"fieldRef": {"apiVersion": "v1", "fieldPath": "metadata.name"}}},
+        ],
+    }
+    lines = described(spec={"containers": [container]})
+    at = lines.index("    Environment Variables from:")
+    assert lines[at + 1 : at + 6] == [
+        "      cm ConfigMap with prefix 'P_' Optional: false",
+        "      s Secret Optional: true",
+        "    Environment:",
+        "      A: <set to the key 'k' in secret 's'> Optional: false",
+        "      B: (v1:metadata.name)",
+    ]
+
+
+def test_volumes_tell_their_kind_and_what_they_are_made_of() -> None:
+    found = described(
+        spec={
+            "volumes": [
+                {"name": "h", "hostPath": {"path": "/srv", "type": "Directory"}},
+                {"name": "e", "emptyDir": {}},
+                {"name": "c", "configMap": {"name": "cm", "defaultMode": 420}},
+                {"name": "p", "projected": {"sources": [{"downwardAPI": {}}, {"secret": {"name": "s"}}]}},
+            ]
+        }
+    )
+    at = found.index("Volumes:")
+    assert found[at + 1 : at + 17] == [
+        "  h:",
+        "    Type: HostPath (bare host directory volume)",
+        "    Path: /srv",
+        "    HostPathType: Directory",
+        "  e:",
+        "    Type: EmptyDir (a temporary directory that shares a pod's lifetime)",
+        "    Medium:",
+        "    SizeLimit: <unset>",
+        "  c:",
+        "    Type: ConfigMap (a volume populated by a ConfigMap)",
+        "    Name: cm",
+        "    Optional: false",
+        "  p:",
+        "    Type: Projected (a volume that contains injected data from multiple sources)",
+        "    DownwardAPI: true",
+        "    SecretName: s",
+    ]
