@@ -56,13 +56,14 @@ def _without_renamed(
     """A UID is one pod's for ever: under another name it would be another pod with the same containers. The one that
     runs goes on as long as its file is there."""
     by_uid = {item.uid: item for item in choice.running.values() if item.uid}
-    offered = {(final_key(item), item.uid) for item in items}
-    names = {key for key, _ in offered}
+    offered = {(final_key(item), item.uid, item.path) for item in items}
+    names = {key for key, _, _ in offered}
     kept: list[SourceObject] = []
     for item in items:
         before = by_uid.get(item.uid) if item.uid else None
         known = final_key(before) if before is not None else retired.get(item.uid)
-        if known is None or known == final_key(item) or (known, item.uid) in offered:
+        holder_is_there = before is not None and (known, item.uid, before.path) in offered
+        if known is None or known == final_key(item) or holder_is_there:  # the last is told as a clash
             kept.append(item)
             continue
         choice.problems.append(

@@ -111,9 +111,10 @@ def _decided(state: SourceState, now: float, others: Held, skipped: tuple[Skippe
     offered = [item for path in sorted(state.files) for item in state.files[path].objects]
     accepted = accept(offered, state.running, state.retired, others)
     running, gen = _numbered(accepted.objects, state, now)
+    uids = {item.uid for item in running.values()}
     retired = dict(state.retired)
     for item in state.running.values():
-        if item.is_pod and final_key(item) not in running:
+        if item.is_pod and item.uid not in uids:
             retired[item.uid] = final_key(item)
     state = replace(state, running=running, gen=gen, retired=dict(list(retired.items())[-_MAX_RETIRED:]))
     problems = [problem for file in state.files.values() for problem in file.problems]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -58,3 +60,14 @@ async def test_a_directory_that_was_replaced_is_followed(tmp_path: Path) -> None
         (place / "a.yaml").write_text("x")
         await noticed(directory)
         assert list(directory.listing().files) == [str(place / "a.yaml")]
+
+
+async def test_only_a_file_that_was_written_to_a_moment_ago_is_fresh(tmp_path: Path) -> None:
+    """One from the future isn't, or a wrong clock would keep it so."""
+    now = time.time()
+    for name, modified in (("new", now), ("old", now - 60), ("future", now + 3600)):
+        (tmp_path / name).write_text("x")
+        os.utime(tmp_path / name, (modified, modified))
+    async with watching(tmp_path) as directory:
+        os.utime(tmp_path / "new")
+        assert directory.listing().fresh == {str(tmp_path / "new")}
