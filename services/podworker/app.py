@@ -13,6 +13,7 @@ from random import Random
 from typing import Protocol, cast
 
 from services.podworker.adapters.bus_configs import BusConfigObjects
+from services.podworker.adapters.host_paths import engines_root, own_root
 from services.podworker.adapters.network_sockets import SocketNetwork
 from services.podworker.adapters.node_probe import node_facts, node_limits
 from services.podworker.adapters.owner_locks import OwnerLocks
@@ -126,7 +127,7 @@ async def build(context: Context) -> Service:
     permits, pulls = Permits(1), Permits(1)
     facts = node_facts(settings, instance, engine, machine)
     is_contained = _is_mounted_socket(settings.docker_host)
-    volume_store = VolumeStore(settings.data, Path("/proc/1/root" if is_contained else "/"))
+    volume_store = VolumeStore(settings.data, engines_root if is_contained else own_root)
     executor = Executor(
         outside.runtime,
         outside.images,

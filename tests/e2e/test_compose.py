@@ -11,6 +11,7 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
+from services.podworker.adapters.mounting import mounts_below
 from tests.support.compose_node import ComposeNode
 from tests.support.docker_env import docker_client
 from tests.support.eventually import eventually
@@ -29,7 +30,7 @@ def made() -> Iterator[ComposeNode]:
     docker_client().close()
     subprocess.run([ROOT / "deploy" / "compose" / "build.sh"], check=True, timeout=280, stdin=subprocess.DEVNULL)
     with TemporaryDirectory(prefix="pb", dir="/tmp") as directory:
-        node = ComposeNode(Path(directory), project=Path(directory).name.replace("_", "-").lower())
+        node = ComposeNode(Path(directory), project=Path(directory).name.replace("_", "0").lower())
         try:
             yield node
         finally:
@@ -94,6 +95,51 @@ def test_logs_and_measurements_reach_the_api_from_the_other_containers(node: Com
         return bool(main["memory"]["workingSetBytes"] and main["cpu"]["usageCoreNanoSeconds"] and network["rxBytes"])
 
     eventually(is_measured, within=30, every=0.5)
+
+
+VOLUMES = """apiVersion: v1
+kind: Secret
+metadata: {{name: token}}
+stringData: {{token: s3cret}}
+---
+apiVersion: v1
+kind: Pod
+metadata: {{name: volumes}}
+spec:
+  terminationGracePeriodSeconds: 2
+  containers:
+  - name: main
+    image: busybox:1.36
+    command: [sh, -c, "cat /token/token > /sub/copy; echo x > /memory/x; trap 'exit 0' TERM; sleep 3600 & wait"]
+    volumeMounts:
+    - {{name: token, mountPath: /token}}
+    - {{name: memory, mountPath: /memory}}
+    - {{name: disk, mountPath: /sub, subPath: a/b}}
+    - {{name: disk, mountPath: /disk}}
+    - {{name: host, mountPath: /host, subPath: made}}
+  volumes:
+  - {{name: token, secret: {{secretName: token}}}}
+  - {{name: memory, emptyDir: {{medium: Memory, sizeLimit: 1Mi}}}}
+  - {{name: disk, emptyDir: {{}}}}
+  - {{name: host, hostPath: {{path: {host}, type: DirectoryOrCreate}}}}
+"""
+
+
+def test_volumes_that_a_contained_worker_mounts_reach_the_pods(node: ComposeNode) -> None:
+    """By the shared data directory; a hostPath is the host's, not the worker's container's."""
+    host = node.manifests.parent / "host" / "path"
+    node.apply("volumes.yaml", VOLUMES.format(host=host))
+    eventually(lambda: is_ready(node.pod("volumes")), within=30)
+    (main,) = (id_ for name, id_ in node.containers().items() if name.startswith("k8s_main_volumes"))
+    script = "cat /disk/a/b/copy /memory/x; grep -c -E '^tmpfs /(token|memory) ' /proc/mounts; touch /host/f"
+    eventually(lambda: node.docker("exec", main, "sh", "-c", script) == "s3cretx\n2\n", within=10)
+    assert (host / "made" / "f").exists()
+    below = node.data / "pods" / node.pod("volumes")["metadata"]["uid"]
+    assert mounts_below(below)
+    node.withdraw("volumes.yaml")
+    eventually(lambda: not below.exists(), within=30)
+    assert mounts_below(below) == {}
+    assert (host / "made" / "f").exists()
 
 
 def test_pods_go_on_when_one_of_three_workers_is_killed(node: ComposeNode) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import stat
 from collections.abc import Callable
@@ -25,16 +26,30 @@ class HostPathRefused(Exception):
     """The kubelet's words."""
 
 
-class HostPaths:
-    """`root` is where the host's file system is seen: "/", or /proc/1/root from within a container."""
+def own_root() -> Path:
+    """Where worker and engine see the same files."""
+    return Path("/")
 
-    def __init__(self, root: Path) -> None:
+
+def engines_root() -> Path:
+    """The host's file system as the engine sees it, from within a container with `pid: host` and SYS_PTRACE."""
+    for comm in Path("/proc").glob("[0-9]*/comm"):
+        with contextlib.suppress(OSError):
+            if comm.read_text() == "dockerd\n":
+                return comm.parent / "root"
+    return Path("/proc/1/root")
+
+
+class HostPaths:
+    """`root` tells where the host's file system is seen; asked each time, for the engine may have been restarted."""
+
+    def __init__(self, root: Callable[[], Path]) -> None:
         self._root = root
 
     @property
     def is_elsewhere(self) -> bool:
         """The host's paths aren't this process's own."""
-        return str(self._root) != "/"
+        return self._root is not own_root
 
     def set_up(self, volume: HostVolume) -> None:
         """Raises HostPathRefused, OSError."""
@@ -55,7 +70,7 @@ class HostPaths:
 
     def open_root(self) -> int:
         """A handle on the host's root directory."""
-        return os.open(self._root, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+        return os.open(self._root(), os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
 
     def open(self, path: str) -> int:
         """A handle on a path of the host, symlinks followed. Raises OSError."""

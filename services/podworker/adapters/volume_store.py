@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from services.podworker.adapters.atomic_files import DIRECTORY_GROUP, READ_ONLY_GROUP, is_written, write_files
-from services.podworker.adapters.host_paths import HostPathRefused, HostPaths
+from services.podworker.adapters.host_paths import HostPathRefused, HostPaths, own_root
 from services.podworker.adapters.mounting import (
     RESOLVE_BENEATH,
     bind_open_file,
@@ -42,7 +42,7 @@ _WRITABLE_GROUP = 0o660
 class VolumeStore:
     """Volumes (services.podworker.ports) below `<data>/pods/<uid>`."""
 
-    def __init__(self, data_dir: Path, host_root: Path = Path("/")) -> None:
+    def __init__(self, data_dir: Path, host_root: Callable[[], Path] = own_root) -> None:
         self._pods = data_dir / "pods"
         self._host = HostPaths(host_root)
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="volumes")

@@ -277,7 +277,7 @@ async def test_a_host_seen_from_a_container_keeps_its_own_links(tmp_path: Path) 
     (host / "real").mkdir(parents=True)
     (host / "link").symlink_to("/real")
     seen = Store(tmp_path / "data")
-    seen.store = VolumeStore(tmp_path / "data", host)
+    seen.store = VolumeStore(tmp_path / "data", lambda: host)
     assert await seen.store.set_up([HostVolume(name="v", path="/link/made", type="DirectoryOrCreate")]) == []
     assert (host / "real" / "made").is_dir()
     assert not Path("/real").exists()
