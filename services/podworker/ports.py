@@ -222,7 +222,7 @@ class HttpAnswer(msgspec.Struct, frozen=True, kw_only=True):
     body: bytes
     """At most MAX_OUTPUT_BYTES."""
     is_redirect_left: bool = False
-    """A redirect that isn't followed (another host, or too many)."""
+    """A redirect to another host, which isn't followed. Too many to the same one are Unreachable."""
 
 
 class Unreachable(Exception):
