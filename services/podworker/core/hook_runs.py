@@ -18,10 +18,28 @@ _LOOPBACK = "127.0.0.1"
 def add_hook(
     draft: Draft, container_id: str, name: str, kind: Literal["postStart", "preStop"], handler: Handler
 ) -> None:
-    """The hook should be under way. A port given by name is a number already."""
+    """The hook should be under way. A port given by name is a number already.
+
+    One that only sleeps needs nobody to run it: see `has_slept`.
+    """
+    draft.note(f"The {kind} hook of container {name} is under way")
+    if handler.sleep is not None:
+        return
     run = HookRun(container_id=container_id, name=name, kind=kind, handler=_with_host(draft, handler))
     draft.hooks.append(run)
-    draft.note(f"The {kind} hook of container {name} is under way")
+
+
+def has_slept(draft: Draft, handler: Handler | None, begun_at: float | None) -> bool:
+    """Whether a hook that only sleeps is over; never of another one.
+
+    It's counted from a stored instant, so it ends in time whoever owns the pod by then.
+    """
+    if handler is None or handler.sleep is None:
+        return False
+    due = (draft.now if begun_at is None else begun_at) + handler.sleep.seconds
+    if draft.now < due:
+        draft.wake(due)
+    return draft.now >= due
 
 
 def _with_host(draft: Draft, handler: Handler) -> Handler:

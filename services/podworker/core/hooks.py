@@ -5,15 +5,13 @@ Each is run at least once: "running" with nobody running it (its worker has died
 
 from __future__ import annotations
 
-from typing import Literal
-
 from msgspec.structs import replace
 
 from services.podworker.core.events_text import PodEvent
 from services.podworker.core.hook_labels import with_port_number
-from services.podworker.core.hook_runs import add_hook
+from services.podworker.core.hook_runs import add_hook, has_slept
 from services.podworker.core.hooks_text import post_start_failed, pre_stop_failed
-from services.podworker.core.model import PodMemory, PostStart, RuntimeContainer, Waiting
+from services.podworker.core.model import HookState, PodMemory, PostStart, RuntimeContainer, Waiting
 from services.podworker.core.plan import Draft, HookRun
 from services.podworker.core.stopping import stop_container
 from shared.kube.pod import Container
@@ -45,8 +43,11 @@ def sync_post_start(draft: Draft, container: Container, instance: RuntimeContain
     if known is not None and known.state == "failed":
         _stop_for(draft, container, instance, known.message)
     elif post_start_pending(container, instance, draft.memory):
-        draft.memory = _with_post_start(draft.memory, instance.id, PostStart(state="running"))
-        add_hook(draft, instance.id, container.name, "postStart", with_port_number(handler, container.ports))
+        begun_at = draft.now if known is None or known.begun_at is None else known.begun_at
+        state: HookState = "done" if has_slept(draft, handler, begun_at) else "running"
+        draft.memory = _with_post_start(draft.memory, instance.id, PostStart(state=state, begun_at=begun_at))
+        if state == "running":
+            add_hook(draft, instance.id, container.name, "postStart", with_port_number(handler, container.ports))
 
 
 def _stop_for(draft: Draft, container: Container, instance: RuntimeContainer, message: str) -> None:
@@ -65,12 +66,12 @@ def record_hook_end(memory: PodMemory, run: HookRun, error: str) -> tuple[PodMem
 
     One that isn't waited for any more (its container is gone, its grace period is over) changes nothing.
     """
-    state: Literal["done", "failed"] = "failed" if error else "done"
+    state: HookState = "failed" if error else "done"
     if run.kind == "postStart":
         known = memory.post_starts.get(run.container_id)
         if known is None or known.state != "running":
             return memory, ()
-        memory = _with_post_start(memory, run.container_id, PostStart(state=state, message=error))
+        memory = _with_post_start(memory, run.container_id, replace(known, state=state, message=error))
         return memory, (post_start_failed(run.name),) if error else ()
     stop = memory.stops.get(run.container_id)
     if stop is None or stop.pre_stop != "running":

@@ -112,6 +112,8 @@ class Stop(_Fact, frozen=True, kw_only=True):
     """When SIGKILL was last sent."""
     pre_stop: HookState = ""
     """Of the container's preStop hook, which comes before the stop signal. "" = none, or not begun."""
+    begun_at: float | None = None
+    """When it was decided: what a preStop hook that only sleeps counts from."""
 
 
 class Verdicts(_Fact, frozen=True, kw_only=True):
@@ -129,6 +131,8 @@ class PostStart(_Fact, frozen=True, kw_only=True):
     state: HookState
     message: str = ""
     """Why it failed."""
+    begun_at: float | None = None
+    """What a hook that only sleeps counts from."""
 
 
 class Failure(_Fact, frozen=True, kw_only=True):

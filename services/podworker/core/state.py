@@ -117,6 +117,7 @@ def rebase(memory: PodMemory, delta: float) -> PodMemory:
         memory,
         termination=replace(termination, at=termination.at + delta) if termination else None,
         stops={key: _moved_stop(stop, delta) for key, stop in stops.items()},
+        post_starts={k: replace(p, begun_at=_moved(p.begun_at, delta)) for k, p in memory.post_starts.items()},
         backoffs={k: replace(b, updated_at=b.updated_at + delta) for k, b in memory.backoffs.items()},
         image_backoffs={k: replace(b, updated_at=b.updated_at + delta) for k, b in memory.image_backoffs.items()},
         waiting={
@@ -131,6 +132,7 @@ def _moved_stop(stop: Stop, delta: float) -> Stop:
         deadline=stop.deadline + delta,
         signalled_at=_moved(stop.signalled_at, delta),
         killed_at=_moved(stop.killed_at, delta),
+        begun_at=_moved(stop.begun_at, delta),
     )
 
 

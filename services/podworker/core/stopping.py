@@ -8,7 +8,7 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from services.podworker.core.events_text import killing
-from services.podworker.core.hook_runs import add_hook
+from services.podworker.core.hook_runs import add_hook, has_slept
 from services.podworker.core.hooks_text import pre_stop_late
 from services.podworker.core.model import RuntimeContainer, RuntimePod, Stop
 from services.podworker.core.plan import Draft, Kill, RemoveContainer, RemoveSandbox, Signal, StopSandbox
@@ -35,11 +35,13 @@ def stop_container(
     stop = draft.memory.stops.get(container.id)
     if stop is None:
         has_hook = container.pre_stop is not None and draft.now < deadline
-        stop = Stop(deadline=deadline, reason=reason, pre_stop="running" if has_hook else "")
+        stop = Stop(deadline=deadline, reason=reason, pre_stop="running" if has_hook else "", begun_at=draft.now)
         draft.tell(killing(container.name, message))
     elif deadline < stop.deadline:
         stop = replace(stop, deadline=deadline)
-    if stop.pre_stop == "running" and draft.now >= stop.deadline:
+    if stop.pre_stop == "running" and has_slept(draft, container.pre_stop, stop.begun_at):
+        stop = replace(stop, pre_stop="done")
+    elif stop.pre_stop == "running" and draft.now >= stop.deadline:
         stop = replace(stop, pre_stop="failed")
         draft.tell(pre_stop_late(container.name))
     draft.memory = replace(draft.memory, stops={**draft.memory.stops, container.id: stop})

@@ -38,9 +38,6 @@ class HookRunner:
             return await self._exec(run, handler.exec, pod)
         if handler.http_get is not None:
             return await self._http(run, handler.http_get, pod)
-        if handler.sleep is not None:
-            await asyncio.sleep(handler.sleep.seconds)
-            return ""
         return hooks_text.invalid_handler(run, pod)
 
     async def _exec(self, run: HookRun, action: ExecAction, pod: str) -> str:

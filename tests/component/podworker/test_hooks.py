@@ -21,7 +21,7 @@ from services.podworker.handlers import hooks
 from services.podworker.handlers.hooks import HookRunner, PodHooks
 from services.podworker.handlers.pod_task import PodTask
 from services.podworker.ports import ExecResult, RuntimeUnavailable, StoredPod
-from shared.kube.pod import ExecAction, Handler, HTTPGetAction, HTTPHeader, SleepAction, TCPSocketAction
+from shared.kube.pod import ExecAction, Handler, HTTPGetAction, HTTPHeader, TCPSocketAction
 from tests.support.builders import UID, a_container, a_pod
 from tests.support.eventually import eventually_async
 from tests.support.model_runtime import ModelContainer, ModelRuntime
@@ -227,11 +227,6 @@ async def test_tcp_hooks_fail_when_they_are_run(runner: HookRunner) -> None:
     assert "invalid" in await runner.run(a_run(Handler(tcp_socket=TCPSocketAction(port=80))), "p")
 
 
-async def test_a_sleep_of_zero_is_valid(runner: HookRunner) -> None:
-    """H05."""
-    assert await runner.run(a_run(Handler(sleep=SleepAction(seconds=0))), "p") == ""
-
-
 async def test_a_command_in_a_container_that_is_gone_fails(runner: HookRunner) -> None:
     run = a_run(Handler(exec=ExecAction(command=["x"])))
     assert "is not running" in await runner.run(run, "p")
@@ -259,24 +254,28 @@ async def test_a_command_that_the_engine_has_lost_is_run_again(monkeypatch: pyte
 # -- the hooks of a pod --------------------------------------------------------------------------------------
 
 
-async def test_a_hook_is_started_once_and_its_end_taken_once(runner: HookRunner) -> None:
+async def test_a_hook_is_started_once_and_its_end_taken_once() -> None:
     woken = asyncio.Event()
-    under_way = PodHooks(runner, woken.set)
-    run = a_run(Handler(sleep=SleepAction(seconds=0)))
+    engine = Restarting(time.time)
+    engine.commands.started.append(("before",))
+    under_way = PodHooks(HookRunner(engine, SocketNetwork()), woken.set)
+    run = a_run(Handler(exec=ExecAction(command=["x"])))
     under_way.follow([run], "p")
     under_way.follow([run], "p")
     await asyncio.wait_for(woken.wait(), 10)
     under_way.follow([run], "p")  # ended, and not taken yet: not started again
     assert under_way.take_ended() == [(run, "")]
     assert under_way.take_ended() == []
+    assert engine.commands.started == [("before",), ("x",)]
     await under_way.close()
 
 
 async def test_the_end_of_a_hook_that_was_given_up_is_not_told(runner: HookRunner) -> None:
     under_way = PodHooks(runner, lambda: None)
-    under_way.follow([a_run(Handler(sleep=SleepAction(seconds=3600)))], "p")
-    under_way.follow([], "p")
-    await under_way.close()
+    async with HttpServer(b"") as server:
+        under_way.follow([http(server.port)], "p")
+        under_way.follow([], "p")
+        await under_way.close()
     assert under_way.take_ended() == []
 
 

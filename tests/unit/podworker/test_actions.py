@@ -164,7 +164,7 @@ def test_a_changed_definition_ends_the_container_with_its_grace() -> None:
     plan = look(a_runtime(running(C, hash="old")))
     assert kinds(plan) == ["Signal"]
     assert plan.events[0].message == "Container c definition changed, will be restarted"
-    assert plan.memory.stops["c-0"] == Stop(deadline=NOW + 30, reason="definition")
+    assert plan.memory.stops["c-0"] == Stop(deadline=NOW + 30, reason="definition", begun_at=NOW)
 
 
 def test_a_container_without_a_hash_is_left_alone() -> None:
@@ -230,7 +230,7 @@ def test_a_pod_that_ran_to_its_end_loses_only_its_sandboxs_process() -> None:
 def test_a_stop_is_planned_before_it_is_carried_out() -> None:
     plan = look(a_runtime(running(C)), a_memory(termination=ENDING))
     assert plan.actions == (Signal(container_id="c-0", name="c", signal="", reason=f"Stopping container c: {GONE}"),)
-    assert plan.memory.stops["c-0"] == Stop(deadline=NOW + 30, reason="terminating")
+    assert plan.memory.stops["c-0"] == Stop(deadline=NOW + 30, reason="terminating", begun_at=NOW)
     again = look(a_runtime(running(C)), plan.memory, now=NOW + 1)
     assert kinds(again) == ["Signal"], "until the signal is known to be sent"
     assert not again.events

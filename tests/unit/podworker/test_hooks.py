@@ -14,7 +14,7 @@ from services.podworker.core.hook_runs import http_request
 from services.podworker.core.hooks import record_hook_end
 from services.podworker.core.model import PodMemory, PostStart, RuntimePod
 from services.podworker.core.plan import HookRun, Plan, StartContainer
-from services.podworker.core.state import begin_termination
+from services.podworker.core.state import begin_termination, rebase
 from shared.kube import names
 from shared.kube.pod import Handler, HTTPGetAction, HTTPHeader, Pod
 from tests.support.builders import (
@@ -78,6 +78,16 @@ def test_it_is_given_up_when_the_pod_is_told_to_end() -> None:
     memory = look(a_memory(), a_runtime(running(A))).memory
     plan = look(begin_termination(memory, NOW, 30, "removed"), a_runtime(running(A)))
     assert [run.kind for run in plan.hooks] == ["preStop"]
+
+
+def test_a_sleep_holds_the_next_container_until_a_stored_instant() -> None:
+    pod = a_pod(a_container("a", lifecycle={"postStart": {"sleep": {"seconds": 3}}}), a_container("b"))
+    runtime = a_runtime(running(pod.spec.containers[0]))
+    plan = look(a_memory(), runtime, pod=pod)
+    assert (starts(plan), plan.hooks, plan.wake_at) == ([], (), NOW + 3)
+    assert look(plan.memory, runtime, at=2, pod=pod).wake_at == NOW + 3
+    assert starts(look(plan.memory, runtime, at=3, pod=pod)) == ["b"]
+    assert look(rebase(plan.memory, 3600), runtime, at=3601, pod=pod).wake_at == NOW + 3603
 
 
 def failed() -> tuple[PodMemory, Plan]:

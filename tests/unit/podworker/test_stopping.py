@@ -12,7 +12,7 @@ from services.podworker.core.hooks import record_hook_end
 from services.podworker.core.model import PodMemory, RuntimeContainer, RuntimePod, Stop, Termination, Verdicts
 from services.podworker.core.plan import Plan, Signal
 from services.podworker.core.results import record_done
-from services.podworker.core.state import begin_termination
+from services.podworker.core.state import begin_termination, rebase
 from shared.kube.pod import Pod
 from tests.support.builders import NOW, POD_IP, a_container, a_memory, a_pod, a_runtime, exited, running
 
@@ -162,6 +162,35 @@ def test_an_http_hook_goes_to_the_pods_address(host: str, asked: str) -> None:
     (run,) = look(told_to_end(), runtime).hooks
     assert run.handler.http_get is not None
     assert run.handler.http_get.host == asked
+
+
+def a_sleeper(seconds: int) -> tuple[Pod, RuntimePod]:
+    pod = a_pod(a_container(lifecycle={"preStop": {"sleep": {"seconds": seconds}}}))
+    return pod, a_runtime(running(pod.spec.containers[0]))
+
+
+def test_a_sleep_is_a_stored_instant_that_nobody_has_to_run() -> None:
+    """H05: so it ends in time, whoever owns the pod by then."""
+    pod, runtime = a_sleeper(3)
+    plan = look(told_to_end(pod=pod), runtime, pod=pod)
+    assert (kinds(plan), plan.hooks, plan.wake_at) == ([], (), NOW + 3)
+    again = look(plan.memory, runtime, at=2, pod=pod)
+    assert (again.memory, again.wake_at) == (plan.memory, NOW + 3)
+    done = look(again.memory, runtime, at=3, pod=pod)
+    assert (kinds(done), events(done)) == (["Signal"], [])
+
+
+def test_a_sleep_of_zero_is_over_at_once() -> None:
+    """H05."""
+    pod, runtime = a_sleeper(0)
+    assert kinds(look(told_to_end(pod=pod), runtime, pod=pod)) == ["Signal"]
+
+
+@pytest.mark.parametrize("delta", [-3600.0, 3600.0])
+def test_a_step_of_the_clock_moves_a_sleeps_end(delta: float) -> None:
+    pod, runtime = a_sleeper(3)
+    memory = rebase(look(told_to_end(pod=pod), runtime, pod=pod).memory, delta)
+    assert look(memory, runtime, at=delta + 1, pod=pod).wake_at == NOW + delta + 3
 
 
 # -- the grace period ---------------------------------------------------------------------------------------
