@@ -78,8 +78,10 @@ class Feed:
         since a hostile file of 10 MiB can take seconds, and the loop must turn meanwhile."""
         context = self._context
         async with context.neighbours.planning:
-            state = replace(self._state, gen=max(self._state.gen, context.neighbours.gen))
-            now, others = context.clock.now(), context.neighbours.others(self.source)
+            neighbours, now = context.neighbours, context.clock.now()
+            gen = max(self._state.gen, neighbours.gen)
+            state = replace(self._state, gen=gen, retired={**neighbours.retired, **self._state.retired})
+            others = neighbours.others(self.source)
             if listing is None:
                 plan = await asyncio.to_thread(replan, state, now, others)
             else:

@@ -33,6 +33,11 @@ class Neighbours:
         """The newest generation: a pod that moves to another source must not seem older."""
         return max((state.gen for state in self._states.values()), default=0)
 
+    @property
+    def retired(self) -> Mapping[str, ObjectKey]:
+        """UIDs of pods that are gone, of any source."""
+        return {uid: key for state in self._states.values() for uid, key in state.retired.items()}
+
     def problems_at(self, source: str) -> tuple[Problem, ...]:
         """What others' losses have to say at this source's places."""
         return tuple(
