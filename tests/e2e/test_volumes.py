@@ -201,6 +201,24 @@ def test_the_volumes_of_a_pod_that_has_run_to_its_end_are_taken_down(node: Node)
     assert (node.data / "pods" / uid_of(node, "done")).is_dir()
 
 
+def test_the_group_of_a_pod_owns_its_volumes_and_not_the_hosts(node: Node, place: Path) -> None:
+    """V13"""
+    (place / "v13").mkdir()
+    volumes: list[Json] = [
+        {"name": "v", "emptyDir": {}},
+        {"name": "m", "emptyDir": {"medium": "Memory"}},
+        {"name": "c", "configMap": {"name": "v13", "defaultMode": 0o400}},
+        {"name": "h", "hostPath": {"path": str(place / "v13")}},
+    ]
+    mounts = [mount(str(volume["name"]), f"/{volume['name']}") for volume in volumes]
+    context = {"fsGroup": 2000, "fsGroupChangePolicy": "OnRootMismatch"}
+    pod = container(f"touch /v/new /m/new; {WAIT}", volumeMounts=mounts)
+    apply(node, "v13", pod, more=(config_map("v13", k="v"),), volumes=volumes, securityContext=context)
+    ready(node, "v13")
+    shown = eventually(lambda: run_in(node, "v13", "id -G; stat -Lc '%a %g' /v /v/new /m /m/new /c/k /h"), within=10)
+    assert shown.splitlines() == ["0 2000", "2777 2000", "644 2000", "3777 2000", "644 2000", "440 2000", "755 0"]
+
+
 # -- hostPath -----------------------------------------------------------------------------------------------------
 
 

@@ -61,6 +61,7 @@ def sandbox_payload(config: SandboxConfig, oom_score_adj: int) -> dict[str, Any]
         "CgroupParent": config.cgroup_parent,
         "CpuShares": config.cpu_shares,
         "OomScoreAdj": oom_score_adj,
+        "GroupAdd": list(config.groups),
         "SecurityOpt": list(config.security_opts),
         "ShmSize": config.shm_bytes,
         "Dns": list(config.dns.servers),
@@ -97,6 +98,7 @@ def container_payload(config: ContainerConfig, oom_score_adj: int) -> dict[str, 
         # Equal to the memory: no swap.
         "MemorySwap": config.memory,
         "OomScoreAdj": oom_score_adj,
+        "GroupAdd": list(config.groups),
         "SecurityOpt": list(config.security_opts),
         "ShmSize": config.shm_bytes,
         # Never Binds: they make a missing source directory in silence.

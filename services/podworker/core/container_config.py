@@ -92,6 +92,8 @@ class SandboxConfig(msgspec.Struct, frozen=True, kw_only=True):
     ipc_mode: str = "shareable"
     user: str = ""
     """"" = the image's."""
+    groups: tuple[str, ...] = ()
+    """Supplementary ones."""
     security_opts: tuple[str, ...] = ("no-new-privileges",)
     shm_bytes: int = SHM_BYTES
     log_directory: str
@@ -129,6 +131,8 @@ class ContainerConfig(msgspec.Struct, frozen=True, kw_only=True):
     labels: dict[str, str]
     user: str
     """`uid` or a name: never empty, as the kubelet asks for the image's own user (0 without one) by name."""
+    groups: tuple[str, ...] = ()
+    """Supplementary ones."""
     tty: bool = False
     stdin: bool = False
     stdin_once: bool = False
@@ -190,6 +194,7 @@ def sandbox_config(pod: Pod, node: NodeFacts, attempt: int) -> SandboxConfig:
         hostname="" if pod.spec.host_network else pod_hostname(pod, node),
         cgroup_parent=cgroup_parent(pod, node),
         oom_score_adj=clamped_oom(SANDBOX_OOM_SCORE_ADJ, node),
+        groups=supplementary_groups(pod),
         ports=tuple(_mapping(port) for c in pod.spec.containers for port in c.ports if port.host_port),
         dns=pod_dns(pod, node),
         network_mode="host" if pod.spec.host_network else node.network or "default",
@@ -240,6 +245,7 @@ def container_config(
             **_privacy_labels(container, given.environment),
         },
         user=effective_user(image_user),
+        groups=supplementary_groups(pod),
         tty=container.tty,
         stdin=container.stdin,
         stdin_once=container.stdin_once,
@@ -267,6 +273,12 @@ def _privacy_labels(container: Container, given: Environment) -> dict[str, str]:
     if given.private:
         labels[names.LABEL_PRIVATE_VARIABLES] = msgspec.json.encode(sorted(given.private)).decode()
     return labels
+
+
+def supplementary_groups(pod: Pod) -> tuple[str, ...]:
+    """Every process of the pod is in the group that its volumes belong to."""
+    group = pod.spec.security_context.fs_group
+    return () if group is None else (str(group),)
 
 
 def has_private_command(container: Container, given: Environment) -> bool:

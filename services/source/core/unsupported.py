@@ -50,7 +50,7 @@ _SPEC_FORBIDDEN = frozenset(
     ("ephemeralContainers", "resourceClaims", "schedulingGates", "serviceAccount", "serviceAccountName")
 )
 _SPEC = _SPEC_RUN | _SPEC_ELSEWHERE | _SPEC_FORBIDDEN
-_SECURITY = frozenset(("sysctls",))
+_SECURITY = frozenset(("fsGroup", "fsGroupChangePolicy", "sysctls"))
 _CONTAINER = frozenset(
     (
         "args",

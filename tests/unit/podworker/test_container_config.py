@@ -229,3 +229,11 @@ def test_resources_change_no_hash_and_other_fields_only_that_of_static_pods() ->
     assert container_hash(renamed, "file") != container_hash(PINNED, "file")
     assert container_hash(renamed, "api") == container_hash(PINNED, "api")
     assert container_hash(upgraded, "api") != container_hash(PINNED, "api")
+
+
+def test_every_process_is_in_the_group_of_the_pods_volumes() -> None:
+    """V13, a14"""
+    pod = a_pod(a_container(), securityContext={"fsGroup": 2000})
+    container = container_config(pod, pod.spec.containers[0], a_node(), 0, sandbox_id="s", source="file")
+    assert container.groups == sandbox_config(pod, a_node(), 0).groups == ("2000",)
+    assert sandbox_config(a_pod(), a_node(), 0).groups == ()
