@@ -12,6 +12,7 @@ from services.podworker.core.lost_containers import (
     LOST_AT_END,
     NO_STATE,
     STATUS_UNKNOWN,
+    default_reason,
     default_waiting,
     lost,
     removed_to_restart_all,
@@ -22,6 +23,7 @@ from services.podworker.core.model import PodMemory, RuntimeContainer, RuntimePo
 from services.podworker.core.readiness import is_held_by_post_start, is_ready, is_started
 from services.podworker.core.restart_rules import is_plain_init
 from services.podworker.core.restarts import ended_at, should_start
+from services.podworker.core.results import CONTAINER_CREATING
 from shared.kube.pod import Container, Pod, is_sidecar
 from shared.kube.status import (
     TERMINAL,
@@ -83,7 +85,7 @@ def _init_status(pod: Pod, container: Container, memory: PodMemory, runtime: Run
 
 def _status(pod: Pod, container: Container, memory: PodMemory, runtime: RuntimePod) -> ContainerStatus:
     previous = _previous(memory, container.name)
-    seen = [c for c in runtime.containers if c.name == container.name][:2]
+    seen = [c for c in runtime.containers if c.name == container.name]
     if not seen:
         status = status_without_instance(pod, container, memory, runtime, previous)
         return _with_waiting_reason(status, pod, memory, None)
@@ -104,7 +106,7 @@ def _previous(memory: PodMemory, name: str) -> ContainerStatus | None:
 def _of_instances(
     container: Container, memory: PodMemory, seen: Sequence[RuntimeContainer], previous: ContainerStatus | None
 ) -> ContainerStatus:
-    """The newest instance is the state, the one before it the last state."""
+    """The newest instance is the state, the end of the one before it the last state."""
     newest = seen[0]
     return ContainerStatus(
         name=newest.name,
@@ -134,8 +136,9 @@ def _last_state(
 ) -> ContainerState:
     """How the instance before the newest one ended; what was told of it stays when it is removed."""
     newest = seen[0]
-    if len(seen) > 1:
-        return state_of(seen[1])
+    older = next((instance for instance in seen[1:] if instance.state == "exited"), None)
+    if older is not None:
+        return state_of(older)
     if memory.restarted.get(newest.name) == newest.attempt - 1:
         return removed_to_restart_all()
     if previous is None:
@@ -209,7 +212,9 @@ def _with_waiting_reason(
     if waiting is None or not _is_to_start(pod, memory, newest) or _is_over_init(pod, status):
         return status
     last_state = status.state if status.state.terminated is not None else status.last_state
-    state = ContainerState(waiting=StateWaiting(reason=waiting.reason, message=waiting.message))
+    # How far a pull is comes under the reason that the container would have anyway.
+    reason = default_reason(pod) if waiting.reason == CONTAINER_CREATING else waiting.reason
+    state = ContainerState(waiting=StateWaiting(reason=reason, message=waiting.message))
     return replace(status, state=state, last_state=last_state, ready=False, started=False)
 
 

@@ -25,10 +25,13 @@ INIT_IS_LONG_OVER = (
 NO_STATE = ContainerState()
 
 
+def default_reason(pod: Pod) -> str:
+    """Why a container wasn't made yet, while nothing else is known of it."""
+    return POD_INITIALIZING if pod.spec.init_containers else CONTAINER_CREATING
+
+
 def default_waiting(pod: Pod) -> ContainerState:
-    """Of a container that wasn't made yet, while nothing else is known of it."""
-    reason = POD_INITIALIZING if pod.spec.init_containers else CONTAINER_CREATING
-    return ContainerState(waiting=StateWaiting(reason=reason))
+    return ContainerState(waiting=StateWaiting(reason=default_reason(pod)))
 
 
 def status_without_instance(

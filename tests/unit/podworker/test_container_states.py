@@ -117,6 +117,21 @@ def test_the_second_newest_instance_is_the_last_state() -> None:
     assert last.exit_code == 1
 
 
+def test_an_older_instance_that_never_ran_is_no_last_state() -> None:
+    older = running(C, attempt=1, state="created", started_at=None)
+    last = the_status(POD, a_memory(), a_runtime(running(C, attempt=2), older, exited(C, 1))).last_state
+    assert last.terminated is not None
+    assert last.terminated.exit_code == 1
+
+
+def test_how_far_a_pull_is_comes_under_the_default_reason() -> None:
+    memory = a_memory(waiting={"c": Waiting(reason="ContainerCreating", message="Pulling image: 5 %", at=NOW)})
+    for pod, reason in ((POD, "ContainerCreating"), (a_pod(initContainers=[a_container("i")]), "PodInitializing")):
+        waiting = the_status(pod, memory, nothing()).state.waiting
+        assert waiting is not None
+        assert (waiting.reason, waiting.message) == (reason, "Pulling image: 5 %")
+
+
 def test_a_waiting_reason_moves_the_end_to_the_last_state() -> None:
     status = the_status(POD, a_memory(waiting=WAITING), a_runtime(exited(C, 1)))
     assert status.state.waiting is not None
