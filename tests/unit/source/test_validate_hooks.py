@@ -53,3 +53,10 @@ def test_these_are_refused(container: str, spec: str, field: str) -> None:
     """H05: a sleep above the grace period can't end in time."""
     (problem,) = problems_of(container, spec)
     assert problem.startswith(f"spec.containers[0].lifecycle.{field}: ")
+
+
+def test_a_sidecar_may_have_hooks_and_a_plain_init_container_may_not() -> None:
+    hooked = f"name: i, image: x, lifecycle: {{preStop: {PRE_STOP}}}"
+    assert problems_of("", f"initContainers: [{{{hooked}, restartPolicy: Always}}]") == []
+    (problem,) = problems_of("", f"initContainers: [{{{hooked}}}]")
+    assert problem.startswith("spec.initContainers[0].lifecycle: ")
