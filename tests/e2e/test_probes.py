@@ -28,13 +28,20 @@ def sh(script: str) -> dict[str, Any]:
     return {"exec": {"command": ["sh", "-c", script]}}
 
 
-def manifest(name: str, script: str, **container: Any) -> str:
+def a_sidecar(name: str, script: str, **fields: Any) -> dict[str, Any]:
+    command = ["sh", "-c", f"{script}; sleep 3600"]
+    return {"name": name, "image": "busybox:1.36", "command": command, "restartPolicy": "Always", **fields}
+
+
+def manifest(name: str, script: str, spec: dict[str, Any] | None = None, /, **container: Any) -> str:
+    """A pod of one container; `spec` = more of the pod's own fields."""
     body = {
         "apiVersion": "v1",
         "kind": "Pod",
         "metadata": {"name": name},
         "spec": {
             "terminationGracePeriodSeconds": 2,
+            **(spec or {}),
             "containers": [
                 {"name": "c", "image": "busybox:1.36", "command": ["sh", "-c", f"{script}; sleep 3600"], **container}
             ],
@@ -75,8 +82,22 @@ PODS = {
     "words": manifest(
         "words",
         "true",
-        readinessProbe={"exec": {"command": ["sh", "-c", "test \"$(A)\" = literal && test '$(B)' = '$$(B)'"]}, **FAST},
-        env=[{"name": "A", "value": "literal"}],
+        readinessProbe={**sh("test \"$(A)\" = literal && test '$(B)' = '$$(B)'"), **FAST},
+        env=[
+            {"name": "A", "value": "literal"},
+            {"name": "B", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}},
+        ],
+    ),
+    # I07, I08
+    "beside": manifest(
+        "beside",
+        "true",
+        {
+            "initContainers": [
+                a_sidecar("s1", "sleep 3; touch /tmp/up", startupProbe={**sh("cat /tmp/up"), **FAST}),
+                a_sidecar("s2", "true", readinessProbe={**sh("exit 1"), **FAST}),
+            ]
+        },
     ),
 }
 CASES = ("04-readiness-holds-ready", "05-exec-probe-timeout", "15-agent-restart-offline")
@@ -120,9 +141,12 @@ def status_of(pod: Pod) -> dict[str, Any]:
     return found
 
 
+def events_of(node: Node, name: str) -> list[dict[str, Any]]:
+    return [e for e in node.json("/podbus/events")["events"] if e["involved"]["name"] == f"{name}-{node.name}"]
+
+
 def messages(node: Node, name: str, reason: str) -> list[str]:
-    events = node.json("/podbus/events")["events"]
-    return [e["message"] for e in events if e["reason"] == reason and e["involved"]["name"] == f"{name}-{node.name}"]
+    return [e["message"] for e in events_of(node, name) if e["reason"] == reason]
 
 
 def moment(text: str) -> float:
@@ -179,12 +203,7 @@ def test_a_probe_that_hangs_leaves_no_process_behind(node: Node) -> None:
     """Case 05: at most two at any time."""
 
     def times() -> int:
-        events = node.json("/podbus/events")["events"]
-        return sum(
-            e["count"]
-            for e in events
-            if e["involved"]["name"] == f"hung-probe-{node.name}" and e["reason"] == "Unhealthy"
-        )
+        return sum(e["count"] for e in events_of(node, "hung-probe") if e["reason"] == "Unhealthy")
 
     eventually(lambda: times() >= 4, within=60)
     container = status_of(node.pod("hung-probe"))["containerID"].removeprefix("docker://")
@@ -211,6 +230,20 @@ def test_liveness_is_not_asked_before_startup(node: Node) -> None:
     assert status_of(pod)["restartCount"] == 0
     assert not [m for m in messages(node, "slow", "Unhealthy") if m.startswith("Liveness")]
     assert [m for m in messages(node, "slow", "Unhealthy") if m.startswith("Startup")]
+
+
+def test_a_sidecar_holds_the_others_until_it_has_started_and_ready_until_it_is_ready(node: Node) -> None:
+    """I07, I08"""
+    eventually(lambda: status_of(node.pod("beside"))["ready"], within=60)
+    pod = node.pod("beside")
+    s1, s2 = pod["status"]["initContainerStatuses"]
+    first, second = (moment(s["state"]["running"]["startedAt"]) for s in (s1, s2))
+    assert second - first >= 2
+    assert (s1["started"], s1["ready"], s2["started"], s2["ready"]) == (True, True, True, False)
+    (ready,) = [c for c in pod["status"]["conditions"] if c["type"] == "Ready"]
+    assert (ready["status"], ready["message"]) == ("False", "containers with unready status: [s2]")
+    (path,) = {e["involved"]["fieldPath"] for e in events_of(node, "beside") if e["message"].startswith("Readiness")}
+    assert path == "spec.initContainers{s2}"
 
 
 def test_a_pod_is_ready_once_its_database_is(node: Node) -> None:
