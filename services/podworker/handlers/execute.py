@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 
 from services.podworker.core import events_text, images
 from services.podworker.core.container_config import WITHHELD, ContainerInputs, container_config, sandbox_config
+from services.podworker.core.deadline import deadline_of
 from services.podworker.core.dns import dns_events
 from services.podworker.core.events_text import PodEvent
 from services.podworker.core.model import PodMemory
@@ -150,7 +151,7 @@ class Execution:
                     await self._pull(action)
                 return True
             case StartContainer():
-                if action.name not in self._skipped:
+                if action.name not in self._skipped and not self._is_late():
                     await self._start(action)
                 return True
             case Signal():
@@ -165,6 +166,13 @@ class Execution:
                 await runtime.remove_pod_sandbox(action.sandbox_id)
         self._done(action)
         return True
+
+    def _is_late(self) -> bool:
+        """The pod's time ran out during a pull: the next look ends it."""
+        assert self._pod is not None
+        now = self._with.clock.now()
+        due = deadline_of(self._pod, self.memory, now)
+        return due is not None and now >= due
 
     @property
     def _name(self) -> str:

@@ -142,3 +142,21 @@ async def test_signals_come_first_and_wait_for_no_permit() -> None:
     permits.release()
     await asyncio.wait_for(running, 10)
     assert engine.asked == ["signal b", "remove a"]
+
+
+@pytest.mark.parametrize(("seconds", "started"), [(5, 0), (3600, 1)])
+async def test_nothing_starts_after_a_pull_that_took_until_the_deadline(seconds: int, started: int) -> None:
+    engine = ModelRuntime(time.time)
+    executor = Executor(
+        engine, engine, Permits(1), Permits(1), a_node(), SyncConfig(), SystemClock(), volumes=no_volumes()
+    )
+    pod = a_pod(a_container(), activeDeadlineSeconds=seconds)
+    memory = a_memory(pod, started_at=time.time() - 60)
+    execution = Execution(executor, pod, "", memory, lambda memory: None)
+    actions = (
+        CreateSandbox(attempt=0, reason=""),
+        PullImage(container="c", reference="busybox:1.36", policy="IfNotPresent", reason=""),
+        StartContainer(name="c", attempt=0, reason=""),
+    )
+    await execution.run(Plan(actions=actions, memory=memory, wake_at=None, reasons=(), events=()))
+    assert len(engine.containers) == started
