@@ -32,7 +32,7 @@ from services.podworker.handlers.permits import Permits, share_of
 from services.podworker.handlers.pod_context import PodContext
 from services.podworker.handlers.pod_record import Recorder
 from services.podworker.handlers.pods import Pods
-from services.podworker.handlers.probes import Prober
+from services.podworker.handlers.prober import Prober
 from services.podworker.handlers.queries import Queries
 from services.podworker.handlers.relist import Relist
 from services.podworker.handlers.reports import Reports

@@ -18,7 +18,7 @@ from services.podworker.handlers.permits import Permits
 from services.podworker.handlers.pod_context import PodContext
 from services.podworker.handlers.pod_record import Recorder
 from services.podworker.handlers.pod_task import PodTask
-from services.podworker.handlers.probes import Prober
+from services.podworker.handlers.prober import Prober
 from services.podworker.handlers.reports import Reports
 from services.podworker.ports import StoredPod
 from shared.contracts.pods import PodDesired, SourceMarker

@@ -12,7 +12,7 @@ from services.podworker.handlers.desired_pods import DesiredPods
 from services.podworker.handlers.execute import Executor
 from services.podworker.handlers.hooks import HookRunner
 from services.podworker.handlers.pod_record import Recorder
-from services.podworker.handlers.probes import Prober
+from services.podworker.handlers.prober import Prober
 from services.podworker.handlers.reports import Reports
 
 if TYPE_CHECKING:

@@ -10,7 +10,8 @@ from typing import Any
 
 from services.podworker.core.events_text import PodEvent
 from services.podworker.core.model import PodMemory, RuntimePod, Termination, Verdicts
-from services.podworker.handlers.probes import PodProbes, Prober
+from services.podworker.handlers.prober import Prober
+from services.podworker.handlers.probes import PodProbes
 from services.podworker.ports import ExecResult, HttpAnswer, RuntimeRefused, RuntimeUnavailable, Unreachable
 from shared.kube.pod import Pod
 from tests.support.builders import NODE_IP, NOW, a_container, a_memory, a_pod, a_runtime, running
