@@ -11,8 +11,9 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
+from services.podworker.adapters.mounting import unmount_below
 from tests.support.eventually import eventually
-from tests.support.node import Node, sleeper
+from tests.support.node import Node, is_ready, sleeper
 from tests.support.private_engine import PrivateEngine
 
 pytestmark = [pytest.mark.e2e, pytest.mark.docker, pytest.mark.nats, pytest.mark.serial, pytest.mark.timeout(240)]
@@ -85,16 +86,50 @@ def test_without_live_restore_the_pods_come_back(how: signal.Signals) -> None:
         assert set(restarts(node).values()) == {1}
 
 
+WITH_VOLUMES = """apiVersion: v1
+kind: Secret
+metadata: {name: token}
+stringData: {token: s3cret}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: volumes}
+spec:
+  terminationGracePeriodSeconds: 2
+  containers:
+  - name: main
+    image: busybox:1.36
+    command: [sh, -c, "cat /token /m/f >> /d/seen; touch /m/f; trap 'exit 0' TERM; sleep 3600 & wait"]
+    volumeMounts:
+    - {name: token, mountPath: /token, subPath: token}
+    - {name: m, mountPath: /m}
+    - {name: d, mountPath: /d}
+  volumes:
+  - {name: token, secret: {secretName: token}}
+  - {name: m, emptyDir: {medium: Memory}}
+  - {name: d, emptyDir: {}}
+"""
+
+
 def test_after_a_reset_of_the_machine_all_pods_come_back() -> None:
-    """Agent, engine and containers die at once; the run directory, which lies on a tmpfs, is gone."""
+    """Agent, engine and containers die at once; the run directory, which lies on a tmpfs, is gone, and so are all
+    mounts: volumes in memory are made anew, those on the disk are as they were."""
     with node_on_its_own_engine(live_restore=False) as (node, engine):
+        node.apply("volumes.yaml", WITH_VOLUMES)
+        eventually(lambda: is_ready(node.pod("volumes")), within=30)
+        uid = node.pod("volumes")["metadata"]["uid"]
+        seen = node.data / "pods" / uid / "volumes" / "kubernetes.io~empty-dir" / "d" / "seen"
+        eventually(lambda: seen.read_text() == "s3cret", within=10)
         node.stop(signal.SIGKILL)
         engine.kill_everything()
         eventually(lambda: not node.agent_pids(), within=30)
+        unmount_below(node.data)
         shutil.rmtree(node.data / "run")
         engine.start()
         assert not node.containers()
         node.start()
+        eventually(lambda: seen.read_text() == "s3crets3cret", within=120)
+        node.withdraw("volumes.yaml")
         eventually(lambda: all_run_once(node), within=120)
         assert set(restarts(node).values()) == {1}
         assert all(name.endswith("_1") for name in node.containers())
