@@ -202,3 +202,16 @@ def test_a_terminals_log_is_read_whole(node: Node) -> None:
         return True
 
     eventually(all_lines, within=20)
+
+
+def test_names_longer_than_a_file_name_may_be_have_their_links_too(node: Node) -> None:
+    name = "l" * 240
+    node.apply("long.yaml", sleeper(name))
+    eventually(lambda: is_ready(node.pod(name)), within=20)
+    uid = node.pod(name)["metadata"]["uid"]
+    (directory,) = logs_of(node).glob(f"pods/*_{uid}")
+    (flat,) = [path for path in logs_of(node).glob("containers/*") if f"_{uid}/" in os.readlink(path)]
+    assert (len(directory.name), len(flat.name)) == (255, 255)
+    assert flat.name.startswith(name) and flat.resolve().is_file()
+    node.withdraw("long.yaml")
+    eventually(lambda: not traces(node, uid), within=30)
