@@ -186,7 +186,8 @@ def test_while_a_url_has_never_answered_nobody_is_ended_as_an_orphan(node: Node,
         path.unlink()
     node.start()
     try:
-        assert (source(node, "file")["ready"], source(node, "http")["ready"]) == (True, False)
+        # until source speaks, its markers of before are shown
+        eventually(lambda: (source(node, "file")["ready"], source(node, "http")["ready"]) == (True, False), within=30)
         listed = node.json("/podbus")["runtime"]["relistedAt"]
         eventually(lambda: node.json("/podbus")["runtime"]["relistedAt"] > listed, within=60)
         assert pod_containers(node, "old-pod") == before

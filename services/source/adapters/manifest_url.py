@@ -25,6 +25,7 @@ from shared.runtime.service import package_version
 
 TIMEOUT_SECONDS = 10.0
 MAX_REDIRECTS = 10
+_LATER_SECONDS = 5.0
 _REDIRECTS = (301, 302, 303, 307, 308)
 _PRIVATE = ("authorization", "cookie", "cookie2", "www-authenticate", "proxy-authorization", "proxy-authenticate")
 """Headers that only the first host and its subdomains get."""
@@ -46,7 +47,8 @@ class ManifestUrl:
     async def fetch(self) -> bytes:
         loop = asyncio.get_running_loop()
         answer: asyncio.Future[bytes] = loop.create_future()
-        call = _Call(self._url, self._headers, self._timeout)
+        # Its sockets give up later than we do: one text for one trouble.
+        call = _Call(self._url, self._headers, self._timeout + _LATER_SECONDS)
 
         def settle(body: bytes | None, error: str) -> None:
             if answer.done():
@@ -99,6 +101,8 @@ class _Call:
             return None, str(error)
         except ssl.SSLCertVerificationError as error:
             return None, f"its certificate isn't trusted: {error.verify_message}"
+        except http.client.RemoteDisconnected:
+            return None, "the connection was closed without an answer"
         except http.client.IncompleteRead:
             return None, "the answer broke off"
         except http.client.HTTPException as error:

@@ -151,6 +151,14 @@ async def test_an_answer_that_trickles_is_cut_at_the_deadline(server: ManifestSe
     assert await asyncio.to_thread(ended.wait, 5), "the connection was left open"
 
 
+async def test_a_connection_without_an_answer_is_told(server: ManifestServer) -> None:
+    def hang_up(request: BaseHTTPRequestHandler) -> None:
+        request.close_connection = True
+
+    server.answers["/"] = hang_up
+    assert "closed without an answer" in await refusal(server.url())
+
+
 async def test_nobody_there_is_told(server: ManifestServer) -> None:
     server.close()
     assert "Connection refused" in await refusal(server.url())
