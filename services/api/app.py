@@ -15,12 +15,14 @@ from services.api.adapters.disk import disk_trouble
 from services.api.adapters.http_server import HttpListener
 from services.api.adapters.tls import ServingTls
 from services.api.core.node_view import NodeView
+from services.api.core.routing import Surface
 from services.api.handlers.face import Face
 from services.api.handlers.health import local_health
 from services.api.handlers.web import web_app
 from shared.bus import BucketWatch
 from shared.contracts.registry import PODS, STATUS, WORKER_HEARTBEAT
 from shared.contracts.worker import Heartbeat
+from shared.runtime.config import config_document
 from shared.runtime.event_ring import EventRing
 from shared.runtime.restart_event import tell_restart
 from shared.runtime.service import Context, Service, package_version
@@ -38,7 +40,20 @@ async def build(context: Context) -> Service:
     view = NodeView(started_at=clock.now())
     # the run directory: in a container the data directory itself needn't be mounted
     disk = partial(disk_trouble, settings.paths.run)
-    face = Face(settings.node_name, package_version(), view, BusOwners(bus), clock, disk)
+    config = settings.config
+    face = Face(
+        settings.node_name,
+        package_version(),
+        view,
+        BusOwners(bus),
+        clock,
+        started_at=clock.now(),
+        config=config_document(config),
+        flags=_flags(settings),
+        log_root=Path(settings.log_root).parent,
+        surface=Surface(config.debugging_handlers, config.system_log_handler, config.debug_flags_handler),
+        disk_trouble=disk,
+    )
     watches = (
         BucketWatch(bus, PODS, view.list_pods, view.change_pods),
         BucketWatch(bus, STATUS, view.list_status, view.change_status),
@@ -46,14 +61,14 @@ async def build(context: Context) -> Service:
     events = EventRing(bus, clock, context.process)
     tell_restart(context, events.tell)
     tls = _serving_tls(settings)
-    front = web_app(face, TokenFile(settings.paths.pki / "tokens.csv"))
-    https = HttpListener(front, settings.config.address, settings.port, tls.context)
-    listeners = [https]
-    if settings.config.healthz_port:
-        listeners.append(
-            # kubelet: that this port is taken is told, and doesn't stop it
-            HttpListener(local_health, settings.config.healthz_bind_address, settings.config.healthz_port, retry=True)
-        )
+    front, read_only = web_app(face, TokenFile(settings.paths.pki / "tokens.csv"))
+    https = HttpListener(front, config.address, settings.port, tls.context)
+    others: dict[str, HttpListener] = {}
+    # kubelet: that one of these ports is taken is told, and doesn't stop it
+    if config.healthz_port:
+        others["healthz"] = HttpListener(local_health, config.healthz_bind_address, config.healthz_port, retry=True)
+    if config.read_only_port:
+        others["read-only"] = HttpListener(read_only, config.address, config.read_only_port, retry=True)
 
     async def subscribe() -> None:
         def heard(_worker: str, beat: Heartbeat) -> None:
@@ -68,7 +83,7 @@ async def build(context: Context) -> Service:
 
     async def stop() -> None:
         face.stopping.set()
-        await asyncio.gather(*(listener.stop() for listener in listeners))
+        await asyncio.gather(*(listener.stop() for listener in (https, *others.values())))
 
     tasks: dict[str, Forever] = {
         "watch-pods": watches[0].run,
@@ -77,8 +92,7 @@ async def build(context: Context) -> Service:
         "files": lambda: _look_after(tls, view),
         "events": events.run,
     }
-    if len(listeners) > 1:
-        tasks["healthz"] = listeners[1].run
+    tasks |= {name: listener.run for name, listener in others.items()}
     return Service(
         recover=lambda: _wait_for(tls),
         subscribe=subscribe,
@@ -88,6 +102,17 @@ async def build(context: Context) -> Service:
         metadata={"port": str(settings.port)},
         facts=_facts,
     )
+
+
+def _flags(settings: Settings) -> Mapping[str, str]:
+    """What /flagz tells."""
+    return {
+        "data": str(settings.data),
+        "hostname-override": settings.node_name,
+        "manifests": str(settings.manifests or ""),
+        "port": str(settings.port),
+        "workers": str(settings.workers),
+    }
 
 
 def _serving_tls(settings: Settings) -> ServingTls:

@@ -26,6 +26,15 @@ class KubeletConfig:
     """address: IP address that the HTTPS API listens on."""
     port: int = 10250
     """port: TCP port of the HTTPS API, unless PODBUS_PORT or --port says another."""
+    read_only_port: int = 0
+    """readOnlyPort: TCP port of /pods, /stats, /metrics and /healthz without TLS and credentials, on the same address;
+    0 = off."""
+    debugging_handlers: bool = True
+    """enableDebuggingHandlers: whether logs, exec, attach, port-forward and the like are served at all."""
+    system_log_handler: bool = True
+    """enableSystemLogHandler: whether /logs/ serves the files below /var/log."""
+    debug_flags_handler: bool = True
+    """enableDebugFlagsHandler: whether PUT /debug/flags/v may change how much the API logs."""
     healthz_bind_address: str = "127.0.0.1"
     """healthzBindAddress: IP address of /healthz without TLS and credentials."""
     healthz_port: int = 10248
@@ -101,7 +110,11 @@ def config_document(config: KubeletConfig) -> dict[str, Any]:
         "apiVersion": API_VERSION,
         "address": config.address,
         "port": config.port,
-        "readOnlyPort": 0,
+        "readOnlyPort": config.read_only_port,
+        "enableDebuggingHandlers": config.debugging_handlers,
+        "enableSystemLogHandler": config.system_log_handler,
+        "enableDebugFlagsHandler": config.debug_flags_handler,
+        "enableProfilingHandler": False,
         "healthzBindAddress": config.healthz_bind_address,
         "healthzPort": config.healthz_port,
         "staticPodPath": config.static_pod_path,

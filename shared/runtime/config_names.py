@@ -6,8 +6,8 @@ _NAMES = """
 allowedRegistrationNodeLabels authorization cgroupsPerQOS
 configMapAndSecretChangeDetectionStrategy containerLogMaxWorkers containerLogMonitorInterval
 containerRuntimeEndpoint contentType cpuCFSQuota cpuCFSQuotaPeriod cpuManagerPolicy cpuManagerPolicyOptions
-cpuManagerReconcilePeriod enableContentionProfiling enableControllerAttachDetach enableDebugFlagsHandler
-enableDebuggingHandlers enableProfilingHandler enableServer enableSystemLogHandler enableSystemLogQuery
+cpuManagerReconcilePeriod enableContentionProfiling enableControllerAttachDetach enableProfilingHandler
+enableServer enableSystemLogQuery
 enforceNodeAllocatable eventBurst eventRecordQPS evictionMaxPodGracePeriod evictionMinimumReclaim
 evictionPressureTransitionPeriod evictionSoft evictionSoftGracePeriod failCgroupV1 failSwapOn featureGates
 flushFrequency hairpinMode imageGCHighThresholdPercent imageGCLowThresholdPercent
@@ -16,7 +16,7 @@ iptablesDropBit iptablesMasqueradeBit kernelMemcgNotification kubeAPIBurst kubeA
 kubeletCgroups localStorageCapacityIsolation logging makeIPTablesUtilChains maxOpenFiles memoryManagerPolicy
 memorySwap memoryThrottlingFactor nodeLeaseDurationSeconds nodeStatusMaxImages nodeStatusReportFrequency
 oomScoreAdj podCIDR podLogsDir podPidsLimit preloadedImagesVerificationAllowlist protectKernelDefaults
-providerID qosReserved readOnlyPort registerNode registerWithTaints registryBurst registryPullQPS
+providerID qosReserved registerNode registerWithTaints registryBurst registryPullQPS
 reservedMemory reservedSystemCPUs rotateCertificates runOnce runtimeRequestTimeout seccompDefault
 serverTLSBootstrap showHiddenMetricsForVersion shutdownGracePeriod shutdownGracePeriodByPodPriority
 shutdownGracePeriodCriticalPods singleProcessOOMKill
@@ -29,10 +29,10 @@ WITHOUT_EFFECT = frozenset(_NAMES.split())
 AS_IT_IS: dict[str, tuple[object, ...]] = {
     "authentication.anonymous": ({"enabled": False}, {}),
     "cgroupsPerQOS": (True,),
+    "enableProfilingHandler": (False,),
     "enableServer": (True,),
     "failCgroupV1": (False,),
     "failSwapOn": (False,),
-    "readOnlyPort": (0,),
     "seccompDefault": (False,),
 }
 """Values that say what podbus does anyway: nothing to warn of."""

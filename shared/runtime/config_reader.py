@@ -24,6 +24,7 @@ from shared.runtime.config_values import (
     read_bytes,
     read_driver,
     read_file,
+    read_flag,
     read_headers,
     read_sysctls,
     read_text,
@@ -153,6 +154,10 @@ _PERIOD = duration(0.01, 86400, "from 10ms to 24h")
 _FIELDS: dict[Path_, tuple[str, Reader]] = {
     ("address",): ("address", read_address),
     ("port",): ("port", whole(1, 65535, zero_is_default=True)),
+    ("readOnlyPort",): ("read_only_port", whole(0, 65535)),
+    ("enableDebuggingHandlers",): ("debugging_handlers", read_flag),
+    ("enableSystemLogHandler",): ("system_log_handler", read_flag),
+    ("enableDebugFlagsHandler",): ("debug_flags_handler", read_flag),
     ("healthzBindAddress",): ("healthz_bind_address", read_address),
     ("healthzPort",): ("healthz_port", whole(0, 65535)),
     ("staticPodPath",): ("static_pod_path", read_file),

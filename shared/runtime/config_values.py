@@ -65,6 +65,12 @@ def read_addresses(value: Any) -> tuple[str, ...]:
     return tuple(read_address(item) for item in value)
 
 
+def read_flag(value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise Wrong(f"must be true or false, got {word(value)}")
+    return value
+
+
 def whole(low: int, high: int, *, zero_is_default: bool = False) -> Reader:
     def read(value: Any) -> int | None:
         if isinstance(value, bool) or not isinstance(value, int):

@@ -333,3 +333,17 @@ async def test_a_websocket_port_forward_without_ports_is_refused(node: Node) -> 
         with pytest.raises(Refused) as refused:
             await _websocket(node, f"/portForward/default/web-n1{query}", "v4.channel.k8s.io")
         assert (refused.value.status, refused.value.body[: len(text)]) == (400, text)
+
+
+# -- what isn't a stream ------------------------------------------------------------------------------------------
+
+
+def test_run_answers_when_the_command_has_ended(node: Node) -> None:
+    assert node.get("/run/default/web-n1/main?cmd=echo+one+two", method="POST") == (200, b"one two\n")
+    status, text = node.get("/run/default/web-n1/main?cmd=false", method="POST")
+    assert (status, text) == (500, b"command 'false' exited with 1")
+
+
+def test_configz_shows_the_effective_configuration(node: Node) -> None:
+    shown = json.loads(node.get("/configz")[1])["kubeletconfig"]
+    assert (shown["kind"], shown["healthzPort"]) == ("KubeletConfiguration", node.healthz_port)

@@ -103,3 +103,9 @@ def form_problem(raw: str) -> str | None:
 def only_cpu_and_memory(query: Query) -> bool:
     """kubelet: exactly one value in query and form together, and exactly `true`."""
     return query.get("only_cpu_and_memory") == ["true"]
+
+
+def read_timeout(query: Query) -> bool:
+    """Whether `timeout`, of several the last one, is a whole number of seconds. It has no effect."""
+    values = query.get("timeout")
+    return not values or (values[-1].isascii() and values[-1].isdigit())

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from services.api.core.node_view import NodeView
+from services.api.core.routing import FULL, Surface
 from services.api.ports import Owners
 from shared.runtime.clock import Clock
 
@@ -18,6 +20,16 @@ class Face:
     view: NodeView
     owners: Owners
     clock: Clock
+    started_at: float = 0.0
+    """Seconds since the epoch."""
+    config: Mapping[str, object] = field(default_factory=dict)
+    """The effective KubeletConfiguration."""
+    flags: Mapping[str, str] = field(default_factory=dict)
+    """What was set besides: `podbus up`'s flags and variables."""
+    log_root: Path = Path("/var/log")
+    """Served below /logs/."""
+    surface: Surface = FULL
+    """Of the HTTPS port."""
     disk_trouble: Callable[[], str] = lambda: ""
     """What keeps the data directory's disk from taking anything; "" = nothing."""
     stopping: asyncio.Event = field(default_factory=asyncio.Event)

@@ -11,13 +11,14 @@ from http import HTTPStatus
 from urllib.parse import quote
 
 from services.api.core.access import Identity, allowed, forbidden_text
-from services.api.core.routing import HEALTH_PATHS, Moved, Unknown, match
+from services.api.core.routing import FULL, HEALTH_PATHS, Disabled, Moved, Surface, Unknown, match
 from services.api.core.upgrades import Headers, is_websocket, websocket_token
 from services.api.handlers.answers import text
 from services.api.ports import PEER, AsgiApp, Message, Receive, Scope, Send, TokenReviewer
 
 audit = logging.getLogger("podbus.api.audit")
 
+_ANYBODY = Identity("system:anonymous", ("system:unauthenticated",))
 _LONGEST_PATH = 512
 """Of the audit line."""
 
@@ -25,16 +26,20 @@ _LONGEST_PATH = 512
 class Front:
     """ASGI. Everything that is not refused here goes to `inner`, with the path in its inner form."""
 
-    def __init__(self, inner: AsgiApp, tokens: TokenReviewer, is_stale: Callable[[], bool]) -> None:
+    def __init__(
+        self, inner: AsgiApp, tokens: TokenReviewer | None, is_stale: Callable[[], bool], surface: Surface = FULL
+    ) -> None:
+        """`tokens` None: the read-only port, where nobody is asked who they are."""
         self._inner = inner
         self._tokens = tokens
         self._is_stale = is_stale
+        self._surface = surface
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             return
         path, method = scope["path"], scope["method"]
-        found = match(path)
+        found = match(path, self._surface)
         who: Identity | None = None
 
         async def audited(message: Message) -> None:
@@ -48,8 +53,10 @@ class Front:
             await text(404, "404 page not found\n", nosniff=True)(scope, receive, audited)
         elif (who := self._identify(scope)) is None:
             await text(401, "Unauthorized")(scope, receive, audited)
-        elif not allowed(who, method, found.path):
+        elif self._tokens is not None and not allowed(who, method, found.path):
             await text(403, forbidden_text(who, method, found.path))(scope, receive, audited)
+        elif isinstance(found, Disabled):
+            await text(405, found.text, nosniff=True)(scope, receive, audited)
         else:
             inner_scope = {**scope, "path": found.path, "raw_path": found.path.encode("utf-8", "surrogateescape")}
             inner_send = audited if found.path in HEALTH_PATHS else self._marking_stale(audited)
@@ -57,6 +64,8 @@ class Front:
 
     def _identify(self, scope: Scope) -> Identity | None:
         """kubelet: certificate, then token, then a WebSocket's token; the first that is good counts."""
+        if self._tokens is None:
+            return _ANYBODY
         peer: Identity | None = scope.get("extensions", {}).get(PEER)
         if peer is not None:
             return peer

@@ -24,8 +24,7 @@ from shared.contracts.streams import ExecOptions, StreamCommand
 if TYPE_CHECKING:
     from services.api.relays.forward import PodPort
 
-_NOT_SERVED = "run"
-_COMMAND_PATHS = ("{namespace}/{pod}/{container}", "{namespace}/{pod}/{uid}/{container}")
+COMMAND_PATHS = ("{namespace}/{pod}/{container}", "{namespace}/{pod}/{uid}/{container}")
 _FORWARD_PATHS = ("{namespace}/{pod}", "{namespace}/{pod}/{uid}")
 
 Endpoint = Callable[[Request], Awaitable[Response]]
@@ -34,10 +33,9 @@ Endpoint = Callable[[Request], Awaitable[Response]]
 def streaming_router(face: Face) -> APIRouter:
     router = APIRouter()
     served = (
-        ("exec", _COMMAND_PATHS, ["GET", "POST"], _exec(face)),
-        ("attach", _COMMAND_PATHS, ["GET", "POST"], _attach(face)),
+        ("exec", COMMAND_PATHS, ["GET", "POST"], _exec(face)),
+        ("attach", COMMAND_PATHS, ["GET", "POST"], _attach(face)),
         ("portForward", _FORWARD_PATHS, ["GET", "POST"], _port_forward(face)),
-        ("run", _COMMAND_PATHS, ["POST"], _not_served),
     )
     for name, shapes, methods, endpoint in served:
         for shape in shapes:
@@ -67,7 +65,7 @@ def _exec(face: Face) -> Endpoint:
         options = exec_options(_query(request))
         if isinstance(options, Refusal):
             return text(options.status, options.text)
-        found = _pod(face, request)
+        found = find_pod(face, request)
         if isinstance(found, Response):
             return found
         container = request.path_params["container"]
@@ -86,7 +84,7 @@ def _attach(face: Face) -> Endpoint:
         options = exec_options(_query(request))
         if isinstance(options, Refusal):
             return text(options.status, options.text)
-        found = _pod(face, request)
+        found = find_pod(face, request)
         if isinstance(found, Response):
             return found
         container = request.path_params["container"]
@@ -137,7 +135,7 @@ def _port_forward(face: Face) -> Endpoint:
             ports = forward_ports(_query(request))
         if isinstance(ports, Refusal):
             return text(ports.status, ports.text)
-        pod = _pod(face, request)
+        pod = find_pod(face, request)
         if isinstance(pod, Response):
             return pod
         agreed = _agreed(request, upgrades.PORT_FORWARD, upgrades.WEBSOCKET_PORT_FORWARD)
@@ -160,10 +158,6 @@ def _port_forward(face: Face) -> Endpoint:
     return forward
 
 
-async def _not_served(request: Request) -> Response:
-    return text(501, f"{_NOT_SERVED} is not served by this version of podbus\n", nosniff=True)
-
-
 def _query(request: Request) -> dict[str, list[str]]:
     try:
         return parse_query(request.scope["query_string"])
@@ -171,7 +165,8 @@ def _query(request: Request) -> dict[str, list[str]]:
         return {}
 
 
-def _pod(face: Face, request: Request) -> PodView | Response:
+def find_pod(face: Face, request: Request) -> PodView | Response:
+    """The pod of the path, or why there is none."""
     place = request.path_params
     found = face.view.find_pod(place["namespace"], place["pod"])
     if found is None:

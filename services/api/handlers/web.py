@@ -6,22 +6,27 @@ from http import HTTPStatus
 
 from fastapi import FastAPI, Request, Response
 
+from services.api.core.routing import READ_ONLY
 from services.api.handlers.answers import text
+from services.api.handlers.debug import debug_router
 from services.api.handlers.face import Face
 from services.api.handlers.front import Front
 from services.api.handlers.health import health_router
 from services.api.handlers.logs import logs_router
 from services.api.handlers.podbus import podbus_router
 from services.api.handlers.pods import pods_router
+from services.api.handlers.run import run_router
 from services.api.handlers.stats import stats_router
 from services.api.handlers.streaming import streaming_router
+from services.api.handlers.system_logs import system_logs_router
 from services.api.ports import AsgiApp, TokenReviewer
 
 _ROUTER_ERRORS = (404, 405, 406, 408, 413)
 
 
-def web_app(face: Face, tokens: TokenReviewer) -> AsgiApp:
-    """The ASGI application of the HTTPS listener. No documentation pages; the document is /podbus/openapi.json."""
+def web_app(face: Face, tokens: TokenReviewer) -> tuple[AsgiApp, AsgiApp]:
+    """The ASGI applications of the HTTPS listener and of the read-only port. No documentation pages; the document is
+    /podbus/openapi.json."""
     app = FastAPI(
         title="podbus",
         version=face.version,
@@ -37,10 +42,17 @@ def web_app(face: Face, tokens: TokenReviewer) -> AsgiApp:
         stats_router(face),
         health_router(face),
         streaming_router(face),
+        run_router(face),
+        debug_router(face),
+        system_logs_router(face.log_root),
         podbus_router(face),
     ):
         app.include_router(router)
-    return Front(app, tokens, lambda: not face.owners.connected)
+
+    def is_stale() -> bool:
+        return not face.owners.connected
+
+    return Front(app, tokens, is_stale, face.surface), Front(app, None, is_stale, READ_ONLY)
 
 
 async def _router_error(request: Request, error: Exception) -> Response:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import cast
+from typing import Protocol, cast
 
 import msgspec
 
@@ -14,10 +14,28 @@ from shared.contracts.streams import ExecOptions, StreamStatus, TerminalSize
 from shared.streams.channels import RESIZE, STATUS, STDIN, BrokenStream, ChannelReader, frame, head
 
 
+class CommandClient(Protocol):
+    """Who gets what a command writes."""
+
+    def touch(self) -> None: ...
+    def output(self, channel: int, part: memoryview) -> None:
+        """A piece of stdout or stderr; a good moment to pass pieces on is `flush`."""
+        ...
+
+    def flush(self) -> None: ...
+    def finish(self, status: StreamStatus) -> None:
+        """How it ended; told at least once."""
+        ...
+
+    def hold_input(self, hold: bool) -> None:
+        """podworker takes no more for now."""
+        ...
+
+
 class WorkerChannels(asyncio.Protocol):
     """podworker's side: frames in; both sides hold each other up, so that nothing piles up here."""
 
-    def __init__(self, client: CommandRelay) -> None:
+    def __init__(self, client: CommandClient) -> None:
         self._client = client
         self._channels = ChannelReader()
         self._status = b""

@@ -121,7 +121,7 @@ def view() -> NodeView:
 
 @pytest.fixture
 def app(view: NodeView, owners: Owners, clock: Clock) -> AsgiApp:
-    return web_app(Face("n1", "0.1.0", view, owners, clock), NoTokens())
+    return web_app(Face("n1", "0.1.0", view, owners, clock), NoTokens())[0]
 
 
 async def test_without_a_live_worker_the_syncloop_fails_with_its_reason(app: AsgiApp, clock: Clock) -> None:
@@ -282,7 +282,7 @@ async def test_what_is_wrong_with_the_node_is_told_in_the_overview(
 ) -> None:
     """A full disk is seen by the API itself: with it the bus has no way left to tell."""
     full = ["the disk is full"]
-    app = web_app(Face("n1", "0.1.0", view, owners, clock, full.pop), NoTokens())
+    app = web_app(Face("n1", "0.1.0", view, owners, clock, disk_trouble=full.pop), NoTokens())[0]
     assert b'"troubles":["the disk is full"]' in (await ask(app, "/podbus")).body
 
 

@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from services.api.spdy import Data, End, Event, GoneAway, Opened, Ping, ProtocolError, Refused, Reset, Session, frames
+from services.api.spdy.client import SpdyClient
 from services.api.spdy.dictionary import HEADER_DICTIONARY
 from services.api.spdy.frames import DataFrame, FrameReader, HeaderReader, HeaderWriter
-from services.api.spdy.client import SpdyClient
 
 RECORDED = Path(__file__).parents[2] / "golden" / "wire" / "spdy.txt"
 

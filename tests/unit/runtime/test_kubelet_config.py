@@ -92,11 +92,11 @@ def test_an_unknown_key_names_the_nearest_known_one(file: Path) -> None:
 
 
 def test_a_known_field_without_effect_is_told_unless_it_says_what_is_so_anyway(file: Path) -> None:
-    _, errors, warnings = read(file, "rotateCertificates: true\nfailSwapOn: false\nreadOnlyPort: 10255\n")
+    _, errors, warnings = read(file, "rotateCertificates: true\nfailSwapOn: false\neventBurst: 100\n")
     assert errors == []
     assert warnings == [
         "3: rotateCertificates: has no effect in this version of podbus",
-        "5: readOnlyPort: has no effect in this version of podbus",
+        "5: eventBurst: has no effect in this version of podbus",
     ]
 
 
