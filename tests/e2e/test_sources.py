@@ -37,7 +37,7 @@ def node(server: ManifestServer) -> Iterator[Node]:
     docker_client().close()
     config = f"staticPodURL: {server.url('/pods')}\nhttpCheckFrequency: 200ms\n"
     with TemporaryDirectory(prefix="pb", dir="/tmp") as directory:
-        made = Node(Path(directory), config=config)
+        made = Node(Path(directory), config=config, workers=2)
         try:
             made.start()
             yield made
