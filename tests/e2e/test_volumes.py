@@ -1,4 +1,4 @@
-"""Variables and volumes of real containers: many small pods side by side on one node."""
+"""Volumes of real containers: many small pods side by side on one node."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
 
 import pytest
 import yaml
@@ -16,12 +15,23 @@ import yaml
 from services.podworker.adapters.mounting import mounts_below
 from tests.support.docker_env import docker_client
 from tests.support.eventually import eventually
-from tests.support.node import Node, is_ready
+from tests.support.node import Node
+from tests.support.small_pods import (
+    WAIT,
+    Json,
+    apply,
+    config_map,
+    container,
+    container_id,
+    events,
+    mount,
+    ready,
+    run_in,
+    uid_of,
+    waiting,
+)
 
 pytestmark = [pytest.mark.e2e, pytest.mark.docker, pytest.mark.nats]
-
-WAIT = "trap 'exit 0' TERM; sleep 3600 & wait"
-Json = dict[str, Any]
 
 
 @pytest.fixture(scope="module")
@@ -39,122 +49,6 @@ def node(place: Path) -> Iterator[Node]:
         yield made
     finally:
         made.close()
-
-
-def container(script: str, name: str = "c", **fields: Any) -> Json:
-    return {"name": name, "image": "busybox:1.36", "command": ["sh", "-c", script], **fields}
-
-
-def apply(node: Node, name: str, *containers: Json, more: tuple[Json, ...] = (), **spec: Any) -> None:
-    """A pod, and beside it in its file whatever else it needs."""
-    meta = {"name": name, **spec.pop("metadata", {})}
-    pod = {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": meta,
-        "spec": {"terminationGracePeriodSeconds": 2, "containers": list(containers), **spec},
-    }
-    node.apply(f"{name}.yaml", yaml.safe_dump_all([pod, *more]))
-
-
-def config_map(name: str, **data: str) -> Json:
-    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": data}
-
-
-def mount(name: str, path: str, **fields: Any) -> Json:
-    return {"name": name, "mountPath": path, **fields}
-
-
-def uid_of(node: Node, pod: str) -> str:
-    return str(node.pod(pod)["metadata"]["uid"])
-
-
-def container_id(node: Node, pod: str, name: str = "c") -> str:
-    filters = (f"label=io.kubernetes.pod.uid={uid_of(node, pod)}", f"label=io.kubernetes.container.name={name}")
-    return node.docker("ps", "-q", "--filter", filters[0], "--filter", filters[1]).split()[0]
-
-
-def run_in(node: Node, pod: str, script: str, name: str = "c") -> str:
-    return node.docker("exec", container_id(node, pod, name), "sh", "-c", script)
-
-
-def ready(node: Node, pod: str) -> None:
-    eventually(lambda: is_ready(node.pod(pod)), within=30)
-
-
-def waiting(node: Node, pod: str) -> tuple[str, str]:
-    """(reason, message) of its first container."""
-    state = node.pod(pod)["status"]["containerStatuses"][0]["state"]["waiting"]
-    return state["reason"], state.get("message", "")
-
-
-def events(node: Node, pod: str, reason: str) -> list[str]:
-    found = node.json(f"/podbus/events?namespace=default&name={pod}-{node.name}")["events"]
-    return [event["message"] for event in found if event["reason"] == reason]
-
-
-# -- environment --------------------------------------------------------------------------------------------------
-
-
-def test_a_pod_knows_its_addresses(node: Node) -> None:
-    """E04"""
-    fields = ("status.podIP", "status.podIPs", "status.hostIP", "spec.nodeName", "metadata.uid")
-    env = [{"name": field.split(".")[1], "valueFrom": {"fieldRef": {"fieldPath": field}}} for field in fields]
-    apply(node, "e04", container(WAIT, env=env))
-    ready(node, "e04")
-    found = dict(line.split("=", 1) for line in run_in(node, "e04", "env").splitlines() if "=" in line)
-    pod = node.pod("e04")
-    status = pod["status"]
-    assert found["podIP"] == found["podIPs"] == status["podIP"]
-    assert (found["hostIP"], found["nodeName"], found["uid"]) == (status["hostIP"], "n1", pod["metadata"]["uid"])
-
-
-def test_a_container_waits_for_a_missing_object_and_starts_when_it_comes(node: Node) -> None:
-    """E07"""
-    ref = {"name": "e07-late", "key": "k"}
-    optional = {"name": "e07-never", "key": "k", "optional": True}
-    env = [
-        {"name": "A", "valueFrom": {"configMapKeyRef": ref}},
-        {"name": "B", "valueFrom": {"configMapKeyRef": optional}},
-    ]
-    apply(node, "e07", container(WAIT, env=env))
-    eventually(
-        lambda: waiting(node, "e07") == ("CreateContainerConfigError", 'configmap "e07-late" not found'), within=15
-    )
-    assert 'Error: configmap "e07-late" not found' in eventually(lambda: events(node, "e07", "Failed"), within=10)
-    node.apply("e07-late.yaml", yaml.safe_dump(config_map("e07-late", other="x")))
-    told = "couldn't find key k in ConfigMap default/e07-late"
-    # at once: a change is told, nobody waits for the next try
-    eventually(lambda: waiting(node, "e07")[1] == told, within=6)
-    node.apply("e07-late.yaml", yaml.safe_dump(config_map("e07-late", k="v")))
-    ready(node, "e07")
-    assert run_in(node, "e07", 'echo "$A ${B-unset}"') == "v unset\n"
-
-
-def test_all_keys_of_objects_with_a_prefix(node: Node) -> None:
-    """E08: env wins, then the last source."""
-    sources = [{"prefix": "P_", "configMapRef": {"name": f"e08-{n}"}} for n in ("one", "two")]
-    apply(
-        node,
-        "e08",
-        container(WAIT, envFrom=sources, env=[{"name": "P_c", "value": "env"}]),
-        more=(config_map("e08-one", a="1", b="1", c="1"), config_map("e08-two", b="2", c="2")),
-    )
-    ready(node, "e08")
-    assert run_in(node, "e08", "echo $P_a $P_b $P_c") == "1 2 env\n"
-
-
-def test_a_file_of_an_init_container_gives_variables(node: Node) -> None:
-    """E09"""
-    volumes = [{"name": "v", "emptyDir": {}}]
-    for name, text in (("e09", "K='v 1'"), ("e09-bad", "K=v")):
-        env = [{"name": "K", "valueFrom": {"fileKeyRef": {"volumeName": "v", "path": "d/env", "key": "K"}}}]
-        init = container(f'mkdir /v/d && echo "{text}" > /v/d/env', "i", volumeMounts=[mount("v", "/v")])
-        apply(node, name, container(WAIT, env=env), initContainers=[init], volumes=volumes)
-    ready(node, "e09")
-    assert run_in(node, "e09", "echo $K") == "v 1\n"
-    told = "couldn't parse file d/env of volume v: line 1: the value must be in single quotes"
-    eventually(lambda: waiting(node, "e09-bad") == ("CreateContainerConfigError", told), within=15)
 
 
 # -- emptyDir -----------------------------------------------------------------------------------------------------
