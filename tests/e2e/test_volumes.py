@@ -198,6 +198,33 @@ def test_a_config_map_is_files_and_follows_its_manifest(node: Node) -> None:
     assert node.pod("v07")["status"]["containerStatuses"][0]["restartCount"] == 0
 
 
+def test_labels_are_a_file_and_volumes_may_be_nested(node: Node) -> None:
+    """V05; a mount below a read-only volume needs its place there."""
+    items = [
+        {"path": "labels", "fieldRef": {"fieldPath": "metadata.labels"}, "mode": 0o400},
+        {"path": "name", "fieldRef": {"fieldPath": "metadata.name"}},
+    ]
+    volumes: list[Json] = [
+        {"name": "d", "downwardAPI": {"items": items}},
+        {"name": "m", "configMap": {"name": "v05"}},
+        {"name": "e", "emptyDir": {}},
+    ]
+    mounts = [mount("d", "/d"), mount("m", "/d/in/map"), mount("e", "/d/in/map/dir")]
+    apply(
+        node,
+        "v05",
+        container(f"echo x > /d/in/map/dir/f; {WAIT}", volumeMounts=mounts),
+        metadata={"labels": {"b": "2", "a": "x"}},
+        more=(config_map("v05", k="v"),),
+        volumes=volumes,
+    )
+    ready(node, "v05")
+    script = "cat /d/labels; echo; stat -Lc %a /d/labels /d/name; readlink /d/labels; cat /d/in/map/k"
+    assert run_in(node, "v05", script) == 'a="x"\nb="2"\n400\n644\n..data/labels\nv'
+    assert run_in(node, "v05", "readlink /d/..data").startswith("..2")
+    assert run_in(node, "v05", "cat /d/in/map/dir/f") == "x\n"
+
+
 def test_a_missing_key_or_object_of_a_volume_is_told_and_awaited(node: Node) -> None:
     """V07"""
     items = [{"key": "nope", "path": "x"}]

@@ -105,6 +105,8 @@ class VolumeStore:
             path.mkdir()
             path.chmod(0o777)
             _give_to_group(path, volume.group, READ_ONLY_GROUP)
+        for place in volume.mount_points:
+            (path / place).mkdir(mode=0o755, parents=True, exist_ok=True)
         write_files(path, volume.files, volume.group)
 
     def _tmpfs(self, path: Path, size: int, group: int | None, mask: int) -> None:

@@ -73,6 +73,8 @@ class FilesVolume(msgspec.Struct, frozen=True, kw_only=True):
     """In memory only: what a Secret holds is never written to a disk."""
     size: int = 0
     group: int | None = None
+    mount_points: tuple[str, ...] = ()
+    """Directories that other mounts of a container need below this one, which is read-only to the engine, too."""
 
 
 VolumeSetup = DirectoryVolume | HostVolume | FilesVolume
@@ -143,7 +145,29 @@ def _setup(pod: Pod, volume: Volume, node: NodeFacts, objects: Objects) -> Volum
         memory=volume.config_map is None,
         size=memory_size(pod, EmptyDirVolumeSource(), node),
         group=fs_group(pod),
+        mount_points=nested_mount_points(pod, volume.name),
     )
+
+
+def nested_mount_points(pod: Pod, name: str) -> tuple[str, ...]:
+    """Where other volumes are mounted below this one, relative to it; none below one that is itself found.
+
+    kubelet: getNestedMountpoints.
+    """
+    found: dict[str, None] = {}
+    for container in (*pod.spec.init_containers, *pod.spec.containers):
+        targets = {_cleaned(mount.mount_path): mount.name for mount in container.volume_mounts}
+        for own in (target for target, volume in targets.items() if volume == name):
+            last = ""
+            for target in sorted(targets):
+                if target.startswith(f"{own}/") and not (last and target.startswith(f"{last}/")):
+                    last = target
+                    found[target.removeprefix(f"{own}/")] = None
+    return tuple(path for path in found if ".." not in path.split("/"))
+
+
+def _cleaned(path: str) -> str:
+    return str(PurePosixPath("/", path))
 
 
 def memory_size(pod: Pod, source: EmptyDirVolumeSource, node: NodeFacts) -> int:

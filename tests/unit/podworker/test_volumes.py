@@ -163,10 +163,37 @@ def test_volumes_that_no_container_uses_are_left_out() -> None:
 
 def test_the_group_is_for_the_pods_own_volumes() -> None:
     """V13"""
-    for volume in ({"emptyDir": {}}, {"secret": {"secretName": "s"}}, {"configMap": {"name": "m"}}):
+    sources: tuple[dict[str, Any], ...] = (
+        {"emptyDir": {}},
+        {"secret": {"secretName": "s"}},
+        {"configMap": {"name": "m"}},
+    )
+    for volume in sources:
         (setup,) = plan_of(volume, securityContext={"fsGroup": 2000}).setups
         assert not isinstance(setup, HostVolume)
         assert setup.group == 2000
+
+
+@pytest.mark.parametrize(
+    ("paths", "expected"),
+    [
+        ({"v": "/a", "w": "/a/b"}, ("b",)),
+        ({"v": "/a", "w": "/a/b/c", "x": "/a/b/c/d"}, ("b/c",)),
+        ({"v": "/a/", "w": "a/b/"}, ("b",)),
+        ({"v": "/a", "w": "/ab", "x": "/"}, ()),
+        ({"v": "/a/b", "w": "/a"}, ()),
+        ({"v": "/a", "w": "/a/../c"}, ()),
+    ],
+)
+def test_mounts_below_a_read_only_volume_have_their_places_in_it(
+    paths: dict[str, str], expected: tuple[str, ...]
+) -> None:
+    mounts = [{"name": name, "mountPath": path} for name, path in paths.items()]
+    volumes = [{"name": name, "secret": {"secretName": "s"}} for name in paths]
+    pod = a_pod(a_container(volumeMounts=mounts), volumes=volumes)
+    (setup,) = (one for one in volume_plan(pod, NODE, OBJECTS).setups if one.name == "v")
+    assert isinstance(setup, FilesVolume)
+    assert setup.mount_points == expected
 
 
 def test_one_fault_leaves_the_other_volumes_alone() -> None:
