@@ -379,7 +379,6 @@ class PodTask:
 
     async def _finish(self) -> float | None:
         """The pod was told to end and has: nothing of it stays. Wanted again by now, it starts anew."""
-        self.context.executor.volumes.forget(self.uid)
         await self.context.executor.runtime.remove_pod_leftovers(self.uid)
         source = self.record.memory.source if self.record.memory is not None else ""
         is_removed = self.context.desired.is_left_out(self.uid, source)

@@ -167,6 +167,7 @@ class Pods:
         if self._tasks.get(task.uid) is not task:
             return
         del self._tasks[task.uid]
+        self._with().executor.volumes.forget(task.uid)
         self._running.pop(task.uid, None)
         same_name = self._names[task.namespace, task.name]
         same_name.discard(task.uid)
