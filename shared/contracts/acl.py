@@ -61,9 +61,10 @@ def permissions(service: ServiceName, node: str) -> Permissions:
 
 def operator_permissions(node: str) -> Permissions:
     """Everything on the node's own account, but the values of Secrets: not to be asked for, nor to be overheard in the
-    answers to whoever may ask."""
+    answers to whoever may ask, nor to be kept by a stream that listens there."""
     inboxes = tuple(f"_INBOX_{service}.>" for service in sorted(SECRET.consumers))
-    return Permissions((">",), (">",), (SECRET.subject(node),), inboxes)
+    streams = [f"{prefix}.STREAM.{verb}.>" for prefix in _api(node) for verb in ("CREATE", "UPDATE")]
+    return Permissions((">",), (">",), tuple(sorted([SECRET.subject(node), *streams])), inboxes)
 
 
 def all_permissions(node: str) -> dict[str, Permissions]:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import nats.errors
 import pytest
 
 from cli.nats_config import render
@@ -187,6 +188,7 @@ async def test_the_operator_neither_asks_for_a_secret_nor_overhears_one(server: 
     heard: list[tuple[str, bytes]] = []
     async with buses(server) as all_buses:
         operator = await connect(server.credentials("operator"), node=NODE, service="operator", name="operator")
+        operator._js._timeout = 0.5
 
         async def note_message(message: Any) -> None:
             heard.append((message.subject, message.data))
@@ -208,6 +210,9 @@ async def test_the_operator_neither_asks_for_a_secret_nor_overhears_one(server: 
         with pytest.raises(BusUnavailable):
             await operator.request(SECRET, SECRET.example, timeout=0.3)
         assert not asked
+        for subjects in (["_INBOX_podworker.>"], [">"]):
+            with pytest.raises(nats.errors.TimeoutError):  # a stream would keep what its maker may not hear
+                await operator._js.add_stream(name="LISTENER", subjects=subjects)
         secret = msgspec.json.encode(SECRET.example_reply)
         assert secret not in [data for _, data in heard]
         await operator.drain()
