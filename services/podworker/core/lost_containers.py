@@ -96,7 +96,8 @@ def _waiting(pod: Pod, container: Container, previous: ContainerStatus | None) -
 
 def _starting_over(pod: Pod, container: Container, memory: PodMemory) -> ContainerStatus:
     state = default_waiting(pod)
-    if memory.restart_all:
+    before = memory.status.condition("AllContainersRestarting") if memory.status is not None else None
+    if memory.restart_all or (before is not None and before.status == "True"):
         state = ContainerState(waiting=StateWaiting(reason=RESTARTING_ALL, message=REMOVED_TO_RESTART_ALL))
     return replace(
         _waiting(pod, container, None),
