@@ -10,7 +10,7 @@ from services.source.core.validate_env import validate_env, validate_env_from
 from services.source.core.validate_probes import PROBES, validate_lifecycle, validate_probes
 from services.source.core.validate_resources import validate_resources
 from services.source.core.validate_security import validate_container_security
-from services.source.core.validate_volumes import validate_mounts
+from services.source.core.validate_volumes import validate_file_keys, validate_mounts
 from shared.kube.validation_names import dns_label_errors, ip_errors, port_name_errors, port_number_errors
 
 JsonObject = dict[str, Any]
@@ -89,6 +89,7 @@ def _validate_container(
     validate_env(container.get("env") or [], f"{path}.env", errors)
     validate_env_from(container.get("envFrom") or [], f"{path}.envFrom", errors)
     validate_mounts(container, path, facts.volumes, errors)
+    validate_file_keys(container, path, facts.volumes, errors)
     if "resources" in container:
         validate_resources(container["resources"], f"{path}.resources", facts.claims, errors)
     if "securityContext" in container:

@@ -99,6 +99,17 @@ def validate_mounts(container: JsonObject, path: str, volumes: dict[str, JsonObj
             )
 
 
+def validate_file_keys(container: JsonObject, path: str, volumes: dict[str, JsonObject], errors: FieldErrors) -> None:
+    """Variables from files of a volume, which must be the pod's own."""
+    for index, variable in enumerate(container.get("env") or ()):
+        name = ((variable.get("valueFrom") or {}).get("fileKeyRef") or {}).get("volumeName")
+        place = f"{path}.env[{index}].valueFrom.fileKeyRef.volumeName"
+        if name and name not in volumes:
+            errors.add(place, f"Not found: {quote(name)}")
+        elif name and "emptyDir" not in volumes[name]:
+            errors.invalid(place, name, "referenced volume must be of type emptyDir")
+
+
 def _validate_name(mount: JsonObject, path: str, volumes: dict[str, JsonObject], errors: FieldErrors) -> None:
     name = mount.get("name", "")
     if not name:

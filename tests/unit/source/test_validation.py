@@ -102,7 +102,6 @@ def test_metadata(meta: str, expected: str) -> None:
         ("env: [{name: A, valueFrom: {resourceFieldRef: {resource: limits.cpu, divisor: 2}}}]", "spec.containers[0].env[0].valueFrom.resourceFieldRef.divisor: Invalid value"),
         ("env: [{name: A, valueFrom: {configMapKeyRef: {name: m}}}]", "spec.containers[0].env[0].valueFrom.configMapKeyRef.key: Required value"),
         ("env: [{name: A, valueFrom: {secretKeyRef: {name: m, key: a/b}}}]", 'spec.containers[0].env[0].valueFrom.secretKeyRef.key: Invalid value: "a/b"'),
-        ("env: [{name: A, valueFrom: {fileKeyRef: {volumeName: v, path: ../x, key: K}}}]", 'spec.containers[0].env[0].valueFrom.fileKeyRef.path: Invalid value: "../x"'),
         ("envFrom: [{prefix: P_, configMapRef: {name: m}}]", ""),
         ("envFrom: [{}]", 'spec.containers[0].envFrom[0]: Invalid value: "": must specify one of: `configMapRef` or `secretRef`'),
         ("envFrom: [{secretRef: {}}]", "spec.containers[0].envFrom[0].secretRef.name: Required value"),
@@ -163,6 +162,10 @@ def test_probes_and_hooks(container: str, expected: str) -> None:
     ("container", "expected"),
     [
         ("volumeMounts: [{name: v, mountPath: /a}, {name: v, mountPath: /b, subPath: x/y}]", ""),
+        ("env: [{name: A, valueFrom: {fileKeyRef: {volumeName: v, path: ../x, key: K}}}]", 'spec.containers[0].env[0].valueFrom.fileKeyRef.path: Invalid value: "../x"'),
+        ("env: [{name: A, valueFrom: {fileKeyRef: {volumeName: v, path: x, key: K}}}]", ""),
+        ("env: [{name: A, valueFrom: {fileKeyRef: {volumeName: w, path: x, key: K}}}]", 'spec.containers[0].env[0].valueFrom.fileKeyRef.volumeName: Not found: "w"'),
+        ("env: [{name: A, valueFrom: {fileKeyRef: {volumeName: h, path: x, key: K}}}]", 'spec.containers[0].env[0].valueFrom.fileKeyRef.volumeName: Invalid value: "h": referenced volume must be of type emptyDir'),
         ("volumeMounts: [{name: w, mountPath: /a}]", 'spec.containers[0].volumeMounts[0].name: Not found: "w"'),
         ("volumeMounts: [{name: v}]", "spec.containers[0].volumeMounts[0].mountPath: Required value"),
         ("volumeMounts: [{name: v, mountPath: /a}, {name: v, mountPath: /a}]", 'spec.containers[0].volumeMounts[1].mountPath: Invalid value: "/a": must be unique'),
@@ -176,7 +179,7 @@ def test_probes_and_hooks(container: str, expected: str) -> None:
     ],
 )  # fmt: skip
 def test_mounts(container: str, expected: str) -> None:
-    assert_error(errors_of("volumes: [{name: v}]", container), expected)
+    assert_error(errors_of("volumes: [{name: v}, {name: h, hostPath: {path: /x}}]", container), expected)
 
 
 @pytest.mark.parametrize(
