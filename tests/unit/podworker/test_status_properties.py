@@ -162,7 +162,8 @@ def test_each_status_agrees_with_itself(policy: str, seen: list[dict[str, Any]],
         for one in shown:
             _check_container(one)
         conditions = {c.type: c.status for c in again.conditions}
-        assert {c.type: c.status for c in status.conditions} == conditions
+        if status.phase not in ("Succeeded", "Failed"):  # the look after that settles what never ended
+            assert {c.type: c.status for c in status.conditions} == conditions
         if conditions["Ready"] == "True":
             assert status.phase == "Running" or _is_pending_init(status)
             assert all(one.ready for one in shown if one.name != "i")
