@@ -74,6 +74,7 @@ SETTLED: dict[str, Callable[[Pod], bool]] = {
     "a06": _one_never_pulled_and_one_ready,
     "a07": _waiting("InvalidImageName"),
     "a08": _phase("Failed"),
+    "a09": is_ready,
     "a10": _phase("Failed"),
     "a11": is_ready,
     "a12": is_ready,

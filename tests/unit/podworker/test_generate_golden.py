@@ -53,6 +53,8 @@ def shown_by_docker(case: str, pod: Pod) -> list[RuntimeContainer]:
             return [running(last)]
         case "a08":
             return [cannot_run(first, error=CANNOT_RUN)]
+        case "a09":
+            return [running(first), *(exited(container) for container in reversed(pod.spec.init_containers))]
         case "a10":
             return [exited(pod.spec.init_containers[0], 7)]
         case "a24":
@@ -82,7 +84,7 @@ def settled_memory(case: str, pod: Pod, runtime: RuntimePod) -> PodMemory:
 
 
 @pytest.mark.parametrize(
-    "case", ["a01", "a02", "a03", "a04", "a05", "a06", "a07", "a08", "a10", "a12", "a13", "a24", "a25", "a32"]
+    "case", ["a01", "a02", "a03", "a04", "a05", "a06", "a07", "a08", "a09", "a10", "a12", "a13", "a24", "a25", "a32"]
 )
 def test_the_status_is_the_kubelets(case: str) -> None:
     pod = golden_pod(case)
