@@ -190,15 +190,19 @@ class CommandRunner(Protocol):
 class ContainerSession(Protocol):
     """A command that runs in a container, or an attachment to one."""
 
-    reader: asyncio.StreamReader
-    """What the engine sends: frames of shared.streams.channels' form, or a terminal's bytes when `is_raw`."""
     writer: asyncio.StreamWriter
     """stdin. Closing it lets go of the session; what runs in the container runs on."""
     is_raw: bool
+    """With a terminal."""
     resize: Callable[[int, int], Awaitable[None]]
     """The terminal's (width, height); one that has just gone is no error."""
     exit_code: Callable[[], Awaitable[int | None]]
-    """After the reader's end; None = not known. Raises RuntimeUnavailable."""
+    """After the output's end; None = not known. Raises RuntimeUnavailable."""
+
+    async def copy_output(self, target: asyncio.StreamWriter) -> None:
+        """Frames of shared.streams.channels (stdout and stderr) to the target, until the output ends or the target
+        breaks off."""
+        ...
 
 
 class ContainerSessions(Protocol):

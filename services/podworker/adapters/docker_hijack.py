@@ -9,6 +9,7 @@ import asyncio
 import json
 from urllib.parse import urlsplit
 
+from services.podworker.adapters.stream_pump import EngineReader
 from services.podworker.ports import RuntimeRefused, RuntimeUnavailable
 
 BUFFER_BYTES = 256 << 10
@@ -18,7 +19,7 @@ _LARGEST_ANSWER = 64 << 10
 
 async def hijack(
     base_url: str, path: str, body: dict[str, object] | None, reason: str
-) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+) -> tuple[EngineReader, asyncio.StreamWriter]:
     """POST `path` (with its query, without a version) and take the connection over.
 
     Raises RuntimeRefused(`reason`, the engine's own text), RuntimeUnavailable.
@@ -36,11 +37,17 @@ async def hijack(
     return reader, writer
 
 
-async def _connect(base_url: str) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+async def _connect(base_url: str) -> tuple[EngineReader, asyncio.StreamWriter]:
+    loop = asyncio.get_running_loop()
+    reader = EngineReader(limit=BUFFER_BYTES, loop=loop)
+    protocol = asyncio.StreamReaderProtocol(reader, loop=loop)
     url = urlsplit(base_url)
+    transport: asyncio.Transport
     if url.scheme == "unix":
-        return await asyncio.open_unix_connection(url.path, limit=BUFFER_BYTES)
-    return await asyncio.open_connection(url.hostname, url.port or 2375, limit=BUFFER_BYTES)
+        transport, _ = await loop.create_unix_connection(lambda: protocol, url.path)
+    else:
+        transport, _ = await loop.create_connection(lambda: protocol, url.hostname or "", url.port or 2375)
+    return reader, asyncio.StreamWriter(transport, protocol, reader, loop)
 
 
 async def _ask(

@@ -9,8 +9,10 @@ from urllib.parse import urlencode
 
 from services.podworker.adapters.docker_calls import DockerCalls
 from services.podworker.adapters.docker_hijack import hijack
+from services.podworker.adapters.stream_pump import EngineReader, pump
 from services.podworker.ports import ContainerSession, RuntimeRefused
 from shared.contracts.streams import ExecOptions
+from shared.streams.channels import STDOUT, frame
 
 if TYPE_CHECKING:
     from docker import APIClient
@@ -92,14 +94,22 @@ class _Session:
 
     def __init__(
         self,
-        reader: asyncio.StreamReader,
+        reader: EngineReader,
         writer: asyncio.StreamWriter,
         is_raw: bool,
         resize: Callable[[int, int], Awaitable[None]],
         exit_code: Callable[[], Awaitable[int | None]],
     ) -> None:
-        self.reader = reader
+        self._reader = reader
         self.writer = writer
         self.is_raw = is_raw
         self.resize = resize
         self.exit_code = exit_code
+
+    async def copy_output(self, target: asyncio.StreamWriter) -> None:
+        await pump(self._reader, self.writer, target, _around if self.is_raw else None)
+
+
+def _around(data: bytes) -> bytes:
+    """A terminal's bytes come bare; all else comes in the engine's frames, which are ours."""
+    return frame(STDOUT, data)

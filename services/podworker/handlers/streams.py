@@ -15,7 +15,7 @@ from services.podworker.ports import (
     RuntimeUnavailable,
 )
 from shared.contracts.streams import ExecOptions, StreamStatus, TerminalSize
-from shared.streams.channels import RESIZE, STATUS, STDIN, STDOUT, BrokenStream, ChannelReader, frame
+from shared.streams.channels import RESIZE, STATUS, STDIN, BrokenStream, ChannelReader, frame
 
 log = logging.getLogger("podbus.podworker.streams")
 
@@ -41,7 +41,7 @@ class Streams:
         except (RuntimeRefused, RuntimeUnavailable) as error:
             await _tell(writer, StreamStatus(outcome="failed", message=str(error)))
             return
-        output = asyncio.ensure_future(_copy_output(session, writer))
+        output = asyncio.ensure_future(session.copy_output(writer))
         towards = asyncio.ensure_future(_copy_input(session, reader))
         try:
             # the end of the input means that nobody is there any more: stdin's own end is a frame
@@ -86,13 +86,6 @@ async def _outcome(session: ContainerSession) -> StreamStatus:
     if code is None:
         return StreamStatus(outcome="failed", message="the engine doesn't know how the command ended")
     return StreamStatus(outcome="ended", exit_code=code)
-
-
-async def _copy_output(session: ContainerSession, writer: asyncio.StreamWriter) -> None:
-    """The engine's own frames are ours; a terminal's bytes get one around each piece."""
-    while data := await session.reader.read(_CHUNK):
-        writer.write(frame(STDOUT, data) if session.is_raw else data)
-        await writer.drain()
 
 
 async def _copy_input(session: ContainerSession, reader: asyncio.StreamReader) -> None:
