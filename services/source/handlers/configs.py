@@ -42,7 +42,9 @@ class ConfigDesk:
         before, was_waiting = self._all_configs(), bool(self._unlisted)
         known = self._referrers.get(source, {})
         self._referrers[source] = {
-            pod.uid: old if (old := known.get(pod.uid)) is not None and old.pod.hash == pod.hash else referrer(pod)
+            pod.uid: Referrer(pod, old.uses)
+            if (old := known.get(pod.uid)) is not None and old.pod.hash == pod.hash
+            else referrer(pod)
             for pod in plan.pods
         }
         self._configs[source] = {ObjectKey(c.kind, c.namespace, c.name): c for c in plan.configs}
