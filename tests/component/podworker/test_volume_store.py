@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -98,6 +100,40 @@ async def test_a_change_swaps_all_files_at_once_and_no_change_writes_nothing(sto
     assert {entry.name for entry in path.iterdir()} == {"..data", str(second), "a", "new"}
     assert ((path / "a").read_bytes(), os.read(held, 9)) == (b"2", b"1")
     os.close(held)
+
+
+async def test_a_reader_never_finds_a_mixture_nor_nothing(store: Store) -> None:
+    """While the set is replaced two hundred times."""
+    path = await store.made(store.files(ProjectedFile("a", b"0", 0o644), ProjectedFile("b", b"0", 0o644)))
+    seen: set[bytes] = set()
+    over = threading.Event()
+
+    def read() -> list[tuple[bytes, bytes]]:
+        mixed = []
+        while not over.is_set():
+            assert (path / "a").read_bytes()  # by its own name it's always there
+            data = os.open(path / "..data", os.O_PATH | os.O_DIRECTORY)
+            try:
+                both = [os.open(name, os.O_RDONLY, dir_fd=data) for name in ("a", "b")]
+            except FileNotFoundError:
+                continue  # the set was replaced, and is gone
+            finally:
+                os.close(data)
+            first, second = (os.read(handle, 9) for handle in both)
+            for handle in both:
+                os.close(handle)
+            seen.add(first)
+            if first != second:
+                mixed.append((first, second))
+        return mixed
+
+    reading = asyncio.get_running_loop().run_in_executor(None, read)
+    for number in range(1, 200):
+        text = str(number).encode()
+        await store.made(store.files(ProjectedFile("a", text, 0o644), ProjectedFile("b", text, 0o644)))
+    over.set()
+    assert await reading == []
+    assert len(seen) > 1
 
 
 async def test_a_changed_mode_is_a_change(store: Store) -> None:
