@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from itertools import accumulate
-from math import isnan
+from math import isinf, isnan
 
 from shared.contracts.metrics import Distribution, Family, Sample
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
+_EXPONENT_FROM = 1e6
 _ESCAPES = str.maketrans({"\\": "\\\\", "\n": "\\n", '"': '\\"'})
 _MERGES: dict[str, Callable[[list[float]], float]] = {"sum": sum, "max": max, "min": min}
 
@@ -38,19 +39,20 @@ def page(families: Iterable[Family]) -> bytes:
 
 
 def number(value: float) -> str:
-    """As Go writes it: whole numbers without a point, large ones with an exponent."""
+    """As Go writes it: the shortest digits, with an exponent below 1e-4 and from 1e6 on."""
     if isnan(value):
         return "NaN"
-    if value in (float("inf"), float("-inf")):
+    if isinf(value):
         return "+Inf" if value > 0 else "-Inf"
-    if value == int(value) and abs(value) < 1e6:
-        return str(int(value))
-    mantissa, _, exponent = f"{value:e}".partition("e")
-    if -5 < int(exponent) < 21 and abs(value) < 1e6:
-        return repr(value)
-    mantissa = repr(float(repr(value).partition("e")[0]) if "e" in repr(value) else value / 10 ** int(exponent))
-    mantissa = mantissa.removesuffix(".0")
-    return f"{mantissa}e{int(exponent):+03d}"
+    text = repr(float(value))
+    if "e" not in text and abs(value) < _EXPONENT_FROM:
+        return text.removesuffix(".0")
+    sign = "-" if value < 0 else ""
+    digits, _, exponent = text.lstrip("-").partition("e")
+    whole, _, part = digits.partition(".")
+    power = int(exponent or 0) + len(whole) - 1
+    mantissa = (whole + part).rstrip("0")
+    return f"{sign}{mantissa[0]}{'.' if mantissa[1:] else ''}{mantissa[1:]}e{power:+03d}"
 
 
 def _one(families: Sequence[Family]) -> Family:
