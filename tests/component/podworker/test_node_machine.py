@@ -344,8 +344,18 @@ class ANode(RuleBasedStateMachine):
                 if c.config.uid == pod.metadata.uid and c.is_running
             }
             assert serves <= running
-        else:
+        elif not self._lost_its_sandbox_before_it_ran(pod):
             assert phase == "Running", memory.status
+
+    def _lost_its_sandbox_before_it_ran(self, pod: Pod) -> bool:
+        """kubelet: a Never pod gets no second sandbox once it had any container, and stays Pending when its init
+        containers were through and no other had been made."""
+        uid, regular = pod.metadata.uid, {c.name for c in pod.spec.containers}
+        if pod.spec.restart_policy != "Never" or any(
+            s.config.uid == uid for s in self.engine.sandboxes.values() if s.ready
+        ):
+            return False
+        return not any(c.config.container in regular for c in self.engine.containers.values() if c.config.uid == uid)
 
     def _has_no_room(self, pod: Pod) -> bool:
         others = [
