@@ -70,7 +70,7 @@ def test_a_field_with_a_default_may_be_added() -> None:
     assert faults(AGREED, changed(PodDesired={"shard": "int = 0"})) == []
 
 
-KINDS = AGREED["messages"]["StreamCommand"]["kind"]
+KINDS = AGREED["messages"]["StreamCommand"]["fields"]["kind"]
 WIDER = KINDS.replace("]", ', "another"]')
 
 
