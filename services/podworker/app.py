@@ -13,6 +13,7 @@ from random import Random
 from typing import Protocol, cast
 
 from services.podworker.adapters.bus_configs import BusConfigObjects
+from services.podworker.adapters.host_files import HostFiles
 from services.podworker.adapters.host_paths import engines_root, own_root
 from services.podworker.adapters.network_sockets import SocketNetwork
 from services.podworker.adapters.node_probe import node_facts, node_limits
@@ -100,7 +101,9 @@ async def build(context: Context) -> Service:
     """Wait for the engine, then put everything together. Raises DatabaseUnusable, OSError."""
     settings, bus, clock = context.settings, context.bus, context.clock
     instance = settings.paths.instance_file.read_text().strip()
-    outside = _open_outside(settings, instance)
+    is_contained = _is_mounted_socket(settings.docker_host)
+    engine_host = engines_root if is_contained else own_root
+    outside = _open_outside(settings, instance, HostFiles(engine_host))
     machine = look_at_machine(settings.node_ip)
     engine = await _first_answer(outside.runtime)
     if settings.config.cgroup_driver not in ("", engine.cgroup_driver):
@@ -125,9 +128,8 @@ async def build(context: Context) -> Service:
 
     ownership = Ownership(locks, on_gained=gained, on_lost=pods.lost, announce=announce, monotonic=time.monotonic)
     permits, pulls = Permits(1), Permits(1)
-    facts = node_facts(settings, instance, engine, machine)
-    is_contained = _is_mounted_socket(settings.docker_host)
-    volume_store = VolumeStore(settings.data, engines_root if is_contained else own_root)
+    facts = node_facts(settings, instance, engine, machine, HostFiles(engine_host))
+    volume_store = VolumeStore(settings.data, engine_host)
     executor = Executor(
         outside.runtime,
         outside.images,
@@ -149,7 +151,7 @@ async def build(context: Context) -> Service:
             prober=Prober(outside.commands, network, clock, machine.address, rng),
             recorder=recorder,
             reports=reports,
-            limits=node_limits(settings, machine),
+            limits=node_limits(settings, machine, engine),
             node_ip=machine.address,
             sync_seconds=settings.config.sync_seconds,
             rng=rng,
@@ -256,7 +258,7 @@ async def build(context: Context) -> Service:
     )
 
 
-def _open_outside(settings: Settings, instance: str) -> Outside:
+def _open_outside(settings: Settings, instance: str, host: HostFiles) -> Outside:
     if hook := os.environ.get("PODBUS_TEST_RUNTIME"):
         module, _, factory = hook.partition(":")
         made = cast(Engine, getattr(importlib.import_module(module), factory)(settings, instance))
@@ -271,7 +273,7 @@ def _open_outside(settings: Settings, instance: str) -> Outside:
     from services.podworker.adapters.leftovers import NodeLeftovers
     from services.podworker.adapters.pod_files import PodFiles
 
-    files = PodFiles(settings.data, Path(settings.log_root), Path(settings.log_root).parent / "containers")
+    files = PodFiles(settings.data, Path(settings.log_root), Path(settings.log_root).parent / "containers", host)
     cgroups = PodCgroups(cgroup_root=settings.config.cgroup_root)
     return Outside(
         DockerRuntime(instance, files, cgroups, settings.docker_host),

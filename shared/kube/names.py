@@ -7,6 +7,8 @@ from typing import NamedTuple
 CONFIG_HASH = "kubernetes.io/config.hash"
 CONFIG_SEEN = "kubernetes.io/config.seen"
 CONFIG_SOURCE = "kubernetes.io/config.source"
+APP_ARMOR_ANNOTATION_PREFIX = "container.apparmor.security.beta.kubernetes.io/"
+"""Before the container's name: what profiles were asked for by until there was a field."""
 
 LABEL_POD_NAME = "io.kubernetes.pod.name"
 LABEL_POD_NAMESPACE = "io.kubernetes.pod.namespace"

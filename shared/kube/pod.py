@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from shared.kube.scheduling import Affinity, PodOS
+from shared.kube.security import PodSecurityContext, SecurityContext
 from shared.kube.volumes import EnvFromSource, EnvVarSource, Volume, VolumeMount
 
 
@@ -139,6 +140,7 @@ class Container(_Object, frozen=True, kw_only=True):
     readiness_probe: Probe | None = None
     startup_probe: Probe | None = None
     lifecycle: Lifecycle | None = None
+    security_context: SecurityContext = SecurityContext()
     restart_policy: str = ""
     """"" = the pod's. Always on an init container makes it a sidecar."""
     restart_policy_rules: list[ContainerRestartRule] = []
@@ -146,18 +148,28 @@ class Container(_Object, frozen=True, kw_only=True):
     """Of ephemeral containers only."""
 
 
+class LocalObjectReference(_Object, frozen=True, kw_only=True):
+    name: str = ""
+
+
 class PodReadinessGate(_Object, frozen=True, kw_only=True):
     condition_type: str
 
 
-class Sysctl(_Object, frozen=True, kw_only=True):
+class HostAlias(_Object, frozen=True, kw_only=True):
+    ip: str
+    hostnames: list[str] = []
+
+
+class PodDNSConfigOption(_Object, frozen=True, kw_only=True):
     name: str
-    value: str = ""
+    value: str | None = None
 
 
-class PodSecurityContext(_Object, frozen=True, kw_only=True):
-    fs_group: int | None = None
-    sysctls: list[Sysctl] = []
+class PodDNSConfig(_Object, frozen=True, kw_only=True):
+    nameservers: list[str] = []
+    searches: list[str] = []
+    options: list[PodDNSConfigOption] = []
 
 
 class PodSpec(_Object, frozen=True, kw_only=True):
@@ -165,15 +177,24 @@ class PodSpec(_Object, frozen=True, kw_only=True):
     init_containers: list[Container] = []
     ephemeral_containers: list[Container] = []
     volumes: list[Volume] = []
+    image_pull_secrets: list[LocalObjectReference] = []
     readiness_gates: list[PodReadinessGate] = []
     restart_policy: str = "Always"
     termination_grace_period_seconds: int = 30
     active_deadline_seconds: int | None = None
     dns_policy: str = "ClusterFirst"
+    dns_config: PodDNSConfig = PodDNSConfig()
     node_name: str = ""
     service_account_name: str = ""
     hostname: str = ""
+    subdomain: str = ""
+    hostname_override: str | None = None
+    set_hostname_as_fqdn: bool = msgspec.field(default=False, name="setHostnameAsFQDN")
+    host_aliases: list[HostAlias] = []
     host_network: bool = False
+    host_pid: bool = msgspec.field(default=False, name="hostPID")
+    host_ipc: bool = msgspec.field(default=False, name="hostIPC")
+    share_process_namespace: bool = False
     priority_class_name: str = ""
     node_selector: dict[str, str] = {}
     affinity: Affinity | None = None

@@ -26,6 +26,7 @@ from services.podworker.adapters.docker_translate import (
 from services.podworker.adapters.pod_files import PodFiles
 from services.podworker.core.container_config import ContainerConfig, SandboxConfig
 from services.podworker.core.model import RuntimePod, RuntimeSandbox
+from services.podworker.core.node_facts import DNSConfig
 from services.podworker.ports import EngineInfo, RuntimeRefused
 from shared.kube import names
 
@@ -175,6 +176,9 @@ class DockerRuntime:
         try:
             with _refusals("FailedCreatePodSandBox"):
                 client.start(sandbox_id)
+                if config.dns != DNSConfig():
+                    path = client.inspect_container(sandbox_id)["ResolvConfPath"]
+                    self._files.write_resolv_conf(path, config.dns)
         except RuntimeRefused:
             docker_names.remove(client, sandbox_id)
             raise
@@ -183,9 +187,11 @@ class DockerRuntime:
     def _create(self, client: APIClient, config: ContainerConfig, sandbox_id: str) -> str:
         sandbox = self._observer.recall(sandbox_id, fresh=True) or self._observer.look(client, sandbox_id)
         ips = sandbox.fact.ips if sandbox and isinstance(sandbox.fact, RuntimeSandbox) else ()
-        self._files.prepare_container(config, ips, sandbox.hostname if sandbox else "")
+        self._files.prepare_container(config, ips)
         self._cgroups.limit(config.cgroup_parent, config.pod_limits)
-        payload = container_payload(config, self._allowed_score(config.oom_score_adj))
+        file = config.security.seccomp_file
+        seccomp = self._files.read_seccomp(file) if file else ""
+        payload = container_payload(config, self._allowed_score(config.oom_score_adj), seccomp)
         return docker_names.create(
             client, payload, config.name, self._instance, lambda seen: _same_attempt(seen, config)
         )

@@ -44,7 +44,6 @@ class Observed(msgspec.Struct, frozen=True, kw_only=True):
     key: str
     labels: Mapping[str, str]
     fact: RuntimeContainer | RuntimeSandbox
-    hostname: str = ""
     engine_log: str = ""
     """Path of the json-file on the engine's host; "" with another driver."""
     termination_file: str = ""
@@ -56,17 +55,13 @@ class Observed(msgspec.Struct, frozen=True, kw_only=True):
 def sandbox_payload(config: SandboxConfig, oom_score_adj: int) -> dict[str, Any]:
     """The body of POST /containers/create for a pod's sandbox."""
     host: dict[str, Any] = {
-        "NetworkMode": config.network_mode,
-        "IpcMode": config.ipc_mode,
+        **_namespaces(config),
         "CgroupParent": config.cgroup_parent,
         "CpuShares": config.cpu_shares,
         "OomScoreAdj": oom_score_adj,
         "GroupAdd": list(config.groups),
         "SecurityOpt": list(config.security_opts),
         "ShmSize": config.shm_bytes,
-        "Dns": list(config.dns.servers),
-        "DnsSearch": list(config.dns.searches),
-        "DnsOptions": list(config.dns.options),
         "Sysctls": dict(config.sysctls),
         **_bindings(config.ports),
         **_fixed_host_config(config.log_max_bytes, config.log_max_files),
@@ -84,12 +79,11 @@ def sandbox_payload(config: SandboxConfig, oom_score_adj: int) -> dict[str, Any]
     return payload
 
 
-def container_payload(config: ContainerConfig, oom_score_adj: int) -> dict[str, Any]:
-    """The body of POST /containers/create for one attempt of a container."""
+def container_payload(config: ContainerConfig, oom_score_adj: int, seccomp: str = "") -> dict[str, Any]:
+    """The body of POST /containers/create for one attempt of a container. `seccomp`: the profile in its file."""
+    security = config.security
     host: dict[str, Any] = {
-        "NetworkMode": config.network_mode,
-        "IpcMode": config.ipc_mode,
-        "PidMode": config.pid_mode,
+        **_namespaces(config),
         "CgroupParent": config.cgroup_parent,
         "CpuShares": config.cpu_shares,
         "CpuPeriod": config.cpu_period,
@@ -99,7 +93,11 @@ def container_payload(config: ContainerConfig, oom_score_adj: int) -> dict[str, 
         "MemorySwap": config.memory,
         "OomScoreAdj": oom_score_adj,
         "GroupAdd": list(config.groups),
-        "SecurityOpt": list(config.security_opts),
+        "Privileged": security.privileged,
+        "CapAdd": list(security.cap_add),
+        "CapDrop": list(security.cap_drop),
+        "ReadonlyRootfs": security.read_only_root,
+        "SecurityOpt": [*security.options, *([f"seccomp={seccomp}"] if seccomp else [])],
         "ShmSize": config.shm_bytes,
         # Never Binds: they make a missing source directory in silence.
         "Mounts": [_mount(mount) for mount in config.mounts],
@@ -149,7 +147,6 @@ def observed(inspect: Json, image: Json | None) -> Observed | None:
         key=_inspected_key(state),
         labels=labels,
         fact=fact,
-        hostname=config.get("Hostname") or "",
         engine_log=inspect.get("LogPath") or "",
         termination_file=_mount_source(inspect, labels.get(names.ANNOTATION_TERMINATION_PATH, "")),
         stop_signal=config.get("StopSignal") or "",
@@ -186,6 +183,15 @@ def container_log_link(labels: Mapping[str, str], container_id: str) -> str:
     pod, namespace = labels.get(names.LABEL_POD_NAME, ""), labels.get(names.LABEL_POD_NAMESPACE, "")
     stem = f"{pod}_{namespace}_{labels.get(names.LABEL_CONTAINER_NAME, '')}-{container_id}"
     return stem[: _MAX_FILE_NAME - len(".log")] + ".log"
+
+
+def _namespaces(config: SandboxConfig | ContainerConfig) -> dict[str, str]:
+    return {
+        "NetworkMode": config.network_mode,
+        "IpcMode": config.ipc_mode,
+        "PidMode": config.pid_mode,
+        "UTSMode": config.uts_mode,
+    }
 
 
 def _fixed_host_config(log_max_bytes: int, log_max_files: int) -> dict[str, Any]:

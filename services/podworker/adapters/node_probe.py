@@ -6,7 +6,9 @@ import os
 import re
 from pathlib import Path
 
+from services.podworker.adapters.host_files import HostFiles
 from services.podworker.core.admission import NodeLimits, NodeTraits
+from services.podworker.core.dns import parse_resolv_conf
 from services.podworker.core.node_facts import DNSConfig, NodeFacts
 from services.podworker.ports import EngineInfo
 from shared.kube.allocatable import allocatable_bytes, allocatable_cpu_milli, max_pods
@@ -15,12 +17,15 @@ from shared.runtime.machine import Machine
 from shared.runtime.settings import Settings
 
 _CAP_SYS_RESOURCE = 24
+_RESOLV_CONF = "/etc/resolv.conf"
+_RESOLVED = "/run/systemd/resolve/resolv.conf"
+_STUB = "127.0.0.53"
 
 
-def node_facts(settings: Settings, instance: str, engine: EngineInfo, machine: Machine) -> NodeFacts:
+def node_facts(settings: Settings, instance: str, engine: EngineInfo, machine: Machine, host: HostFiles) -> NodeFacts:
     """Raises OSError when resolvConf is set and can't be read."""
     config = settings.config
-    limits = node_limits(settings, machine)
+    limits = node_limits(settings, machine, engine)
     return NodeFacts(
         instance=instance,
         node_name=settings.node_name,
@@ -40,11 +45,12 @@ def node_facts(settings: Settings, instance: str, engine: EngineInfo, machine: M
         allow_negative_oom=_may_raise_limits(),
         cluster_dns=tuple(config.cluster_dns),
         cluster_domain=config.cluster_domain,
-        host_dns=_host_dns(config.resolv_conf),
+        host_dns=_host_dns(config.resolv_conf, host),
+        engine_copies_host_dns=_is_the_engines(config.resolv_conf),
     )
 
 
-def node_limits(settings: Settings, machine: Machine) -> NodeLimits:
+def node_limits(settings: Settings, machine: Machine, engine: EngineInfo) -> NodeLimits:
     """What admission may hand out."""
     config = settings.config
     reserved = (config.system_reserved, config.kube_reserved)
@@ -59,6 +65,7 @@ def node_limits(settings: Settings, machine: Machine) -> NodeLimits:
             labels=node_labels(settings.node_name, go_architecture(os.uname().machine)),
             kernel=_kernel_version(os.uname().release),
             allowed_unsafe_sysctls=config.allowed_unsafe_sysctls,
+            has_app_armor=any("name=apparmor" in option.split(",") for option in engine.security_options),
         ),
     )
 
@@ -84,19 +91,18 @@ def _may_raise_limits() -> bool:
     return False
 
 
-def _host_dns(path: str) -> DNSConfig:
-    """The host's own resolv.conf is what the engine copies anyway: only another file is read."""
-    if path in ("", "/etc/resolv.conf"):
-        return DNSConfig()
-    servers: list[str] = []
-    searches: list[str] = []
-    options: list[str] = []
-    for line in Path(path).read_text().splitlines():
-        match line.split():
-            case ["nameserver", server, *_]:
-                servers.append(server)
-            case ["search", *names]:
-                searches = names
-            case ["options", *words]:
-                options = words
-    return DNSConfig(servers=tuple(servers), searches=tuple(searches), options=tuple(options))
+def _is_the_engines(path: str) -> bool:
+    """The host's own resolv.conf is what the engine copies."""
+    return path in ("", _RESOLV_CONF)
+
+
+def _host_dns(path: str, host: HostFiles) -> DNSConfig:
+    """Of a host that resolves for itself (systemd-resolved) what that asks: pods can't reach its loopback. The engine
+    does so, too."""
+    if not _is_the_engines(path):
+        return parse_resolv_conf(host.read_text(path))
+    try:
+        found = parse_resolv_conf(host.read_text(_RESOLV_CONF))
+        return parse_resolv_conf(host.read_text(_RESOLVED)) if found.servers == (_STUB,) else found
+    except OSError:
+        return DNSConfig()  # as the engine takes it

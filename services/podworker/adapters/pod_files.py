@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import json
 import logging
 import os
 import shutil
@@ -15,9 +16,12 @@ from collections.abc import Callable, Mapping, Set
 from pathlib import Path
 
 from services.podworker.adapters.docker_translate import container_log_link
+from services.podworker.adapters.host_files import HostFiles
 from services.podworker.adapters.mounting import mounts_below, unmount_below
 from services.podworker.core.container_config import ContainerConfig, SandboxConfig
+from services.podworker.core.dns import resolv_conf
 from services.podworker.core.hosts_file import host_network_hosts_file, hosts_file
+from services.podworker.core.node_facts import DNSConfig
 from shared.kube import names
 
 _log = logging.getLogger("podbus.podworker.pod_files")
@@ -33,13 +37,14 @@ class PodFiles:
     """`data_dir`/pods/<uid> and the log directories of one instance.
 
     `container_logs` is the flat directory of links (/var/log/containers). Where the log directories can't be
-    written the links are left out, and that is told once: logs are readable without them.
+    written the links are left out, and that is told once: logs are readable without them. `host`: the engine's files.
     """
 
-    def __init__(self, data_dir: Path, log_root: Path, container_logs: Path) -> None:
+    def __init__(self, data_dir: Path, log_root: Path, container_logs: Path, host: HostFiles | None = None) -> None:
         self._pods = data_dir / "pods"
         self._log_root = log_root
         self._container_logs = container_logs
+        self._host = host or HostFiles()
         self._told = False
 
     def prepare_sandbox(self, config: SandboxConfig) -> None:
@@ -48,18 +53,32 @@ class PodFiles:
         (self._pods / config.uid).mkdir(mode=0o750, exist_ok=True)
         self._optional(lambda: Path(config.log_directory).mkdir(mode=0o755, parents=True, exist_ok=True))
 
-    def prepare_container(self, config: ContainerConfig, ips: tuple[str, ...], hostname: str) -> None:
+    def prepare_container(self, config: ContainerConfig, ips: tuple[str, ...]) -> None:
         """/etc/hosts as it is now, and a fresh termination message file. Raises OSError."""
         (self._pods / config.uid).mkdir(mode=0o750, parents=True, exist_ok=True)
-        if config.network_mode == "host":
-            text = host_network_hosts_file(Path("/etc/hosts").read_text(encoding="utf-8", errors="replace"))
+        if config.hosts.is_the_nodes:
+            text = host_network_hosts_file(self._host.read_text("/etc/hosts"), config.hosts)
         else:
-            text = hosts_file(ips, hostname)
+            text = hosts_file(ips, config.hosts)
         # Written in place: a running container of the pod sees this very file by a bind mount.
         _write(Path(config.hosts_file), text.encode(), 0o644)
         message = Path(config.termination_log)
         message.parent.mkdir(mode=0o750, parents=True, exist_ok=True)
         _write(message, b"", 0o666)
+
+    def write_resolv_conf(self, path: str, dns: DNSConfig) -> None:
+        """In place: the engine has bound this file of the sandbox into it, and will into all containers of the pod.
+        Raises OSError."""
+        self._host.overwrite(path, resolv_conf(dns).encode())
+
+    def read_seccomp(self, path: str) -> str:
+        """A profile as the engine wants it. Raises OSError with the kubelet's words."""
+        try:
+            return json.dumps(json.loads(Path(path).read_bytes()), separators=(",", ":"))
+        except OSError as error:
+            raise OSError(f'cannot load seccomp profile "{path}": {error.strerror}') from error
+        except ValueError as error:
+            raise OSError(f'cannot load seccomp profile "{path}": {error}') from error
 
     def link_log(self, labels: Mapping[str, str], container_id: str, engine_log: str) -> None:
         """/var/log/containers/... -> /var/log/pods/.../<n>.log -> the engine's file. Also for a failed

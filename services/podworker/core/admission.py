@@ -6,6 +6,8 @@ not limits.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
+
 import msgspec
 
 from services.podworker.core.model import Rejection
@@ -20,6 +22,8 @@ class Demand(msgspec.Struct, frozen=True, kw_only=True):
     memory_bytes: int
     host_ports: tuple[tuple[str, str, int], ...]
     """(protocol, host IP or "", port)"""
+    amounts: dict[str, int] = {}
+    """Of all other resources: ephemeral-storage, huge pages, extended ones."""
     refused: Rejection | None = None
     """Why it can't run here, whatever room there is."""
     is_misplaced: bool = False
@@ -34,6 +38,8 @@ class NodeTraits(msgspec.Struct, frozen=True, kw_only=True):
     kernel: tuple[int, int] = (0, 0)
     """Major and minor version."""
     allowed_unsafe_sysctls: tuple[str, ...] = ()
+    has_app_armor: bool = False
+    """The engine can apply profiles of AppArmor."""
 
 
 class NodeLimits(msgspec.Struct, frozen=True, kw_only=True):
@@ -42,6 +48,8 @@ class NodeLimits(msgspec.Struct, frozen=True, kw_only=True):
     cpu_milli: int
     memory_bytes: int
     pods: int
+    amounts: dict[str, int] = {}
+    """Of all other resources; one that isn't here the node has none of."""
     traits: NodeTraits = NodeTraits()
 
 
@@ -51,6 +59,7 @@ class Usage(msgspec.Struct, frozen=True, kw_only=True):
     pods: int = 0
     cpu_milli: int = 0
     memory_bytes: int = 0
+    amounts: dict[str, int] = {}
     host_ports: dict[tuple[str, str, int], str] = {}
     """(protocol, host IP or "", port) -> namespace/name of the pod that has it."""
 
@@ -75,6 +84,10 @@ def judge(demand: Demand, limits: NodeLimits, usage: Usage, source: str) -> Reje
             ("pods", 1, usage.pods, limits.pods),
             ("cpu", demand.cpu_milli, usage.cpu_milli, limits.cpu_milli),
             ("memory", demand.memory_bytes, usage.memory_bytes, limits.memory_bytes),
+            *(
+                (name, wanted, usage.amounts.get(name, 0), limits.amounts.get(name, 0))
+                for name, wanted in sorted(demand.amounts.items())
+            ),
         )
         if wanted > 0 and used + wanted > capacity
     ]
@@ -89,6 +102,15 @@ def judge(demand: Demand, limits: NodeLimits, usage: Usage, source: str) -> Reje
             f"[{missing}]",
         )
     return others[0] if others else None
+
+
+def summed(amounts: Iterable[Mapping[str, int]]) -> dict[str, int]:
+    """Of each resource what all take of it."""
+    total: dict[str, int] = {}
+    for one in amounts:
+        for name, amount in one.items():
+            total[name] = total.get(name, 0) + amount
+    return total
 
 
 def _predicate(name: str, why: str) -> Rejection:

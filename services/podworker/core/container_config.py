@@ -10,11 +10,14 @@ from hashlib import blake2b
 
 import msgspec
 
-from services.podworker.core.dns import pod_dns, pod_hostname
+from services.podworker.core.dns import pod_dns
 from services.podworker.core.environment import EnvInputs, Environment, environment
 from services.podworker.core.expansion import expand_all
 from services.podworker.core.hook_labels import handler_label
+from services.podworker.core.host_names import kernel_hostname
+from services.podworker.core.hosts_file import HostsFile, pod_hosts_file
 from services.podworker.core.images import with_default_tag
+from services.podworker.core.namespaces import container_namespaces, sandbox_namespaces
 from services.podworker.core.node_facts import (
     DNSConfig,
     NodeFacts,
@@ -34,6 +37,13 @@ from services.podworker.core.resources import (
     cpu_shares,
     memory_limit,
     oom_score_adj,
+)
+from services.podworker.core.security_context import (
+    ContainerSecurity,
+    container_security,
+    container_user,
+    sandbox_user,
+    supplementary_groups,
 )
 from services.podworker.core.sysctls import normal_sysctl
 from shared.kube import names
@@ -90,6 +100,8 @@ class SandboxConfig(msgspec.Struct, frozen=True, kw_only=True):
     network_mode: str = "default"
     """"default" (the engine's bridge), "host", or the name of a network."""
     ipc_mode: str = "shareable"
+    pid_mode: str = ""
+    uts_mode: str = ""
     user: str = ""
     """"" = the image's."""
     groups: tuple[str, ...] = ()
@@ -130,7 +142,7 @@ class ContainerConfig(msgspec.Struct, frozen=True, kw_only=True):
     """"" = the image's."""
     labels: dict[str, str]
     user: str
-    """`uid` or a name: never empty, as the kubelet asks for the image's own user (0 without one) by name."""
+    """`user[:group]`, never empty."""
     groups: tuple[str, ...] = ()
     """Supplementary ones."""
     tty: bool = False
@@ -150,8 +162,9 @@ class ContainerConfig(msgspec.Struct, frozen=True, kw_only=True):
     network_mode: str
     ipc_mode: str
     pid_mode: str = ""
+    uts_mode: str = ""
     mounts: tuple[Mount, ...] = ()
-    security_opts: tuple[str, ...] = ("seccomp=unconfined",)
+    security: ContainerSecurity = ContainerSecurity()
     shm_bytes: int = SHM_BYTES
     stop_signal: str = ""
     """"" = the image's, else SIGTERM."""
@@ -163,19 +176,22 @@ class ContainerConfig(msgspec.Struct, frozen=True, kw_only=True):
     """The host's file behind terminationMessagePath: to be made empty, mode 0666."""
     hosts_file: str
     """The host's file behind /etc/hosts."""
+    hosts: HostsFile = HostsFile()
+    """What is in it, but for the pod's addresses."""
 
 
 def container_hash(container: Container, source: str) -> str:
     """A fingerprint of the definition, kept in a label: when it differs, the running container is replaced.
 
     API pods: name and image only, as kubelet 1.36. File and URL pods (with a fixed uid): any field but
-    resources. The canonical form leaves out every field that has its default, so that a field added by a
-    later version changes no hash; a test pins it.
+    resources. The canonical form leaves out every field that has its default (and an empty security context), so that
+    a field added by a later version changes no hash; a test pins it.
     """
     if source == "api":
         fields: object = {"image": container.image, "name": container.name}
     else:
-        fields = {k: v for k, v in msgspec.to_builtins(container).items() if k != "resources"}
+        given = msgspec.to_builtins(container).items()
+        fields = {k: v for k, v in given if k != "resources" and (v or k != "securityContext")}
     return blake2b(msgspec.json.encode(fields, order="sorted"), digest_size=8).hexdigest()
 
 
@@ -183,6 +199,7 @@ def sandbox_config(pod: Pod, node: NodeFacts, attempt: int) -> SandboxConfig:
     """The sandbox of a pod whose body has its UID."""
     meta = pod.metadata
     name = names.ContainerName(names.SANDBOX_CONTAINER, meta.name, meta.namespace, meta.uid, attempt)
+    spaces = sandbox_namespaces(pod, node)
     return SandboxConfig(
         name=str(name),
         uid=meta.uid,
@@ -191,13 +208,17 @@ def sandbox_config(pod: Pod, node: NodeFacts, attempt: int) -> SandboxConfig:
         attempt=attempt,
         image=node.sandbox_image,
         labels=_sandbox_labels(pod, node),
-        hostname="" if pod.spec.host_network else pod_hostname(pod, node),
+        hostname="" if pod.spec.host_network else kernel_hostname(pod, node),
         cgroup_parent=cgroup_parent(pod, node),
         oom_score_adj=clamped_oom(SANDBOX_OOM_SCORE_ADJ, node),
         groups=supplementary_groups(pod),
         ports=tuple(_mapping(port) for c in pod.spec.containers for port in c.ports if port.host_port),
         dns=pod_dns(pod, node),
-        network_mode="host" if pod.spec.host_network else node.network or "default",
+        network_mode=spaces.network,
+        ipc_mode=spaces.ipc,
+        pid_mode=spaces.pid,
+        uts_mode=spaces.uts,
+        user=sandbox_user(pod),
         log_directory=pod_log_directory(node, meta.namespace, meta.name, meta.uid),
         limits=pod_limits(pod),
         sysctls={normal_sysctl(one.name): one.value for one in pod.spec.security_context.sysctls},
@@ -222,7 +243,7 @@ def container_config(
     meta = pod.metadata
     given = inputs or ContainerInputs(environment(pod, container, node, EnvInputs()))
     variables = given.environment.variables
-    join = f"container:{sandbox_id}"
+    spaces = container_namespaces(pod, sandbox_id)
     termination_log = termination_log_path(node, meta.uid, container.name, attempt)
     hosts = hosts_path(node, meta.uid)
     log_path = container_log_path(node, meta.namespace, meta.name, meta.uid, container.name, attempt)
@@ -244,7 +265,7 @@ def container_config(
             **_container_labels(pod, container, node, attempt, sandbox_id, log_path, source),
             **_privacy_labels(container, given.environment),
         },
-        user=effective_user(image_user),
+        user=container_user(pod, container, image_user),
         groups=supplementary_groups(pod),
         tty=container.tty,
         stdin=container.stdin,
@@ -255,8 +276,11 @@ def container_config(
         oom_score_adj=oom_score_adj(pod, container, node),
         cgroup_parent=cgroup_parent(pod, node),
         pod_limits=pod_limits(pod),
-        network_mode="host" if pod.spec.host_network else join,
-        ipc_mode=join,
+        network_mode=spaces.network,
+        ipc_mode=spaces.ipc,
+        pid_mode=spaces.pid,
+        uts_mode=spaces.uts,
+        security=container_security(pod, container, node),
         mounts=_mounts(container, termination_log, hosts, given.mounts),
         stop_signal=container.lifecycle.stop_signal if container.lifecycle is not None else "",
         log_path=log_path,
@@ -264,6 +288,7 @@ def container_config(
         log_max_files=node.log_max_files,
         termination_log=termination_log,
         hosts_file=hosts,
+        hosts=pod_hosts_file(pod, node),
     )
 
 
@@ -275,23 +300,9 @@ def _privacy_labels(container: Container, given: Environment) -> dict[str, str]:
     return labels
 
 
-def supplementary_groups(pod: Pod) -> tuple[str, ...]:
-    """Every process of the pod is in the group that its volumes belong to."""
-    group = pod.spec.security_context.fs_group
-    return () if group is None else (str(group),)
-
-
 def has_private_command(container: Container, given: Environment) -> bool:
     """Whether `$(NAME)` writes a Secret's value into the command, which the engine quotes when it can't start it."""
     return given.spelt_out_in([*container.command, *container.args])
-
-
-def effective_user(image_user: str) -> str:
-    """The user to ask for when the pod names none.
-
-    kubelet: the image's uid or user name without its group; an image without a USER counts as uid 0.
-    """
-    return image_user.split(":", 1)[0] or "0"
 
 
 def _mounts(container: Container, termination_log: str, hosts: str, volumes: tuple[Mount, ...]) -> tuple[Mount, ...]:

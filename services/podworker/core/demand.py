@@ -6,6 +6,7 @@ from services.podworker.core.admission import Demand, NodeTraits
 from services.podworker.core.model import Rejection
 from services.podworker.core.node_match import wants_node
 from services.podworker.core.resources import cpu_milli, memory_bytes, needed_at_once
+from services.podworker.core.security_context import wants_app_armor
 from services.podworker.core.sysctls import normal_sysctl, refused_sysctl
 from shared.kube.pod import Pod
 
@@ -42,4 +43,11 @@ def _refusal(pod: Pod, node: NodeTraits) -> Rejection | None:
         return Rejection(
             reason="PodOSNotSupported", message="Failed to admit pod as the OS field doesn't match node OS"
         )
+    if pod.spec.security_context.supplemental_groups_policy == "Strict":
+        return Rejection(
+            reason="SupplementalGroupsPolicyNotSupported",
+            message="SupplementalGroupsPolicy=Strict is not supported in this node",
+        )
+    if wants_app_armor(pod) and not node.has_app_armor:
+        return Rejection(reason="AppArmor", message="Cannot enforce AppArmor: AppArmor is not enabled on the host")
     return None

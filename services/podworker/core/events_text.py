@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import signal
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Literal
 
 import msgspec
@@ -166,6 +166,22 @@ def missing_cluster_dns(pod: str) -> PodEvent:
         "MissingClusterDNS",
         f'pod: "{pod}". kubelet does not have ClusterDNS IP configured and cannot create Pod using '
         '"ClusterFirst" policy. Falling back to "Default" policy.',
+    )
+
+
+def servers_omitted(applied: Sequence[str]) -> PodEvent:
+    return _warning(
+        "DNSConfigForming",
+        "Nameserver limits were exceeded, some nameservers have been omitted, the applied nameserver line is: "
+        + " ".join(applied),
+    )
+
+
+def searches_omitted(applied: Sequence[str]) -> PodEvent:
+    return _warning(
+        "DNSConfigForming",
+        "Search Line limits were exceeded, some search paths have been omitted, the applied search line is: "
+        + " ".join(applied),
     )
 
 

@@ -49,6 +49,10 @@ class NodeFacts(msgspec.Struct, frozen=True, kw_only=True):
     cluster_domain: str = ""
     host_dns: DNSConfig = DNSConfig()
     """Of the host's resolv.conf (KubeletConfiguration resolvConf)."""
+    engine_copies_host_dns: bool = True
+    """resolvConf is the file that the engine itself gives to containers."""
+    seccomp_default: bool = False
+    """seccompDefault: without a profile RuntimeDefault is meant, not Unconfined."""
 
 
 def pod_directory(node: NodeFacts, uid: str) -> str:

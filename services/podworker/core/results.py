@@ -26,6 +26,7 @@ IMAGE_PULL_BACK_OFF = "ImagePullBackOff"
 INVALID_IMAGE_NAME = "InvalidImageName"
 RUN_CONTAINER_ERROR = "RunContainerError"
 CREATE_CONTAINER_CONFIG_ERROR = "CreateContainerConfigError"
+FAILED_CREATE_POD_SANDBOX = "FailedCreatePodSandBox"
 FAILED_MOUNT = "FailedMount"
 """Of the pod's volumes: kept for the sandbox, which waits for them."""
 

@@ -10,6 +10,7 @@ from services.podworker.core.container_config import WITHHELD, ContainerInputs, 
 from services.podworker.core.deadline import deadline_of
 from services.podworker.core.dns import dns_events
 from services.podworker.core.events_text import PodEvent
+from services.podworker.core.host_names import hostname_fault
 from services.podworker.core.model import PodMemory
 from services.podworker.core.node_facts import NodeFacts
 from services.podworker.core.plan import (
@@ -26,7 +27,9 @@ from services.podworker.core.plan import (
     SyncConfig,
 )
 from services.podworker.core.results import (
+    CREATE_CONTAINER_CONFIG_ERROR,
     ERR_IMAGE_NEVER_PULL,
+    FAILED_CREATE_POD_SANDBOX,
     FAILED_MOUNT,
     record_done,
     record_pull_failed,
@@ -34,6 +37,7 @@ from services.podworker.core.results import (
     record_sandbox_failed,
     record_start_failed,
 )
+from services.podworker.core.security_context import non_root_fault
 from services.podworker.core.volumes import VolumeFault
 from services.podworker.handlers.permits import Permits
 from services.podworker.handlers.volumes import VolumeKeeper
@@ -189,10 +193,12 @@ class Execution:
                 self.memory, FAILED_MOUNT, text, now=self._with.clock.now(), config=self._with.config
             )
             return False
-        config = sandbox_config(self._pod, self._with.node, action.attempt)
         if action.attempt == 0 and SANDBOX_CONTAINER not in self.memory.waiting:  # else it was told before
             self.events.extend(dns_events(self._pod, self._with.node))
         try:
+            if fault := hostname_fault(self._pod, self._with.node):
+                raise RuntimeRefused(FAILED_CREATE_POD_SANDBOX, fault)
+            config = sandbox_config(self._pod, self._with.node, action.attempt)
             self._sandbox_id = await self._with.runtime.run_pod_sandbox(config)
         except RuntimeRefused as error:
             log.info("sandbox refused pod=%s error=%s", self._name, error)
@@ -294,8 +300,12 @@ class Execution:
         container = container_named(self._pod, action.name)
         assert container is not None
         image = self._images.get(action.name)
+        image_user = image.user if image is not None else ""
         is_private = False
         try:
+            inputs = await self._inputs(self._pod, container)
+            if fault := non_root_fault(self._pod, container, image_user):
+                raise RuntimeRefused(CREATE_CONTAINER_CONFIG_ERROR, fault)
             config = container_config(
                 self._pod,
                 container,
@@ -303,8 +313,8 @@ class Execution:
                 action.attempt,
                 sandbox_id=self._sandbox_id,
                 source=self.memory.source,
-                image_user=image.user if image is not None else "",
-                inputs=await self._inputs(self._pod, container),
+                image_user=image_user,
+                inputs=inputs,
             )
             is_private = LABEL_PRIVATE_COMMAND in config.labels
             container_id = await self._with.runtime.create_container(config, self._sandbox_id)

@@ -6,6 +6,7 @@ An allow list, so that a field that nobody thought of is refused too. A field at
 
 from __future__ import annotations
 
+from collections.abc import Set
 from typing import Any
 
 from services.source.core.field_errors import FieldErrors, child_key
@@ -19,12 +20,21 @@ _SPEC_RUN = frozenset(
     (
         "activeDeadlineSeconds",
         "containers",
+        "dnsConfig",
         "dnsPolicy",
         "enableServiceLinks",
+        "hostAliases",
+        "hostIPC",
+        "hostNetwork",
+        "hostPID",
         "hostname",
+        "hostnameOverride",
         "initContainers",
         "readinessGates",
         "restartPolicy",
+        "setHostnameAsFQDN",
+        "shareProcessNamespace",
+        "subdomain",
         "terminationGracePeriodSeconds",
         "volumes",
     )
@@ -50,7 +60,22 @@ _SPEC_FORBIDDEN = frozenset(
     ("ephemeralContainers", "resourceClaims", "schedulingGates", "serviceAccount", "serviceAccountName")
 )
 _SPEC = _SPEC_RUN | _SPEC_ELSEWHERE | _SPEC_FORBIDDEN
-_SECURITY = frozenset(("fsGroup", "fsGroupChangePolicy", "sysctls"))
+_SECURITY_OF_BOTH = frozenset(("appArmorProfile", "runAsGroup", "runAsNonRoot", "runAsUser", "seccompProfile"))
+_POD_SECURITY = _SECURITY_OF_BOTH | {
+    "fsGroup",
+    "fsGroupChangePolicy",
+    "supplementalGroups",
+    "supplementalGroupsPolicy",
+    "sysctls",
+}
+#: procMount: validation lets only Default pass without a user namespace.
+_CONTAINER_SECURITY = _SECURITY_OF_BOTH | {
+    "allowPrivilegeEscalation",
+    "capabilities",
+    "privileged",
+    "procMount",
+    "readOnlyRootFilesystem",
+}
 _CONTAINER = frozenset(
     (
         "args",
@@ -67,6 +92,7 @@ _CONTAINER = frozenset(
         "resources",
         "restartPolicy",
         "restartPolicyRules",
+        "securityContext",
         "startupProbe",
         "stdin",
         "stdinOnce",
@@ -88,13 +114,9 @@ def refuse_unsupported(spec: JsonObject, path: str, errors: FieldErrors) -> None
             if value is False:
                 errors.add(place, MESSAGE, hint="Docker Engine has no user namespace per pod")
         elif field == "securityContext":
-            for name, inner in (value or {}).items():
-                if name not in _SECURITY and not _is_empty(inner):
-                    errors.add(f"{place}.{name}", MESSAGE)
+            _refuse_others(value, _POD_SECURITY, place, errors)
         elif field not in _SPEC and not _is_empty(value):
             errors.add(place, MESSAGE)
-    if spec.get("dnsPolicy") == "None":
-        errors.add(f"{path}.dnsPolicy", f'"None" is {MESSAGE}')
     refuse_unsupported_volumes(spec.get("volumes") or [], f"{path}.volumes", MESSAGE, errors)
     for kind in ("initContainers", "containers"):
         for index, container in enumerate(spec.get(kind) or ()):
@@ -102,9 +124,8 @@ def refuse_unsupported(spec: JsonObject, path: str, errors: FieldErrors) -> None
 
 
 def _refuse_in_container(container: JsonObject, path: str, errors: FieldErrors) -> None:
-    for field, value in container.items():
-        if field not in _CONTAINER and not _is_empty(value):
-            errors.add(f"{path}.{field}", MESSAGE)
+    _refuse_others(container, _CONTAINER, path, errors)
+    _refuse_others(container.get("securityContext") or {}, _CONTAINER_SECURITY, f"{path}.securityContext", errors)
     refuse_unsupported_mounts(container.get("volumeMounts") or [], f"{path}.volumeMounts", MESSAGE, errors)
     resources = container.get("resources") or {}
     if resources.get("claims"):
@@ -113,6 +134,12 @@ def _refuse_in_container(container: JsonObject, path: str, errors: FieldErrors) 
         for name in resources.get(side) or {}:
             if name not in _RESOURCES:
                 errors.add(child_key(f"{path}.resources.{side}", name), MESSAGE)
+
+
+def _refuse_others(given: JsonObject, known: Set[str], path: str, errors: FieldErrors) -> None:
+    for field, value in given.items():
+        if field not in known and not _is_empty(value):
+            errors.add(f"{path}.{field}", MESSAGE)
 
 
 def _is_empty(value: Any) -> bool:

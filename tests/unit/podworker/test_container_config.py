@@ -9,18 +9,40 @@ import pytest
 
 from services.podworker.core.container_config import (
     ContainerConfig,
+    ContainerInputs,
+    Mount,
     SandboxConfig,
     container_config,
     container_hash,
-    effective_user,
     sandbox_config,
 )
+from services.podworker.core.environment import EnvInputs, environment
 from services.podworker.core.node_facts import NodeFacts
 from shared.kube.pod import Container, EnvVar, Pod, ResourceRequirements
 from tests.support.builders import UID, a_container, a_node, a_pod, golden_pod
 from tests.support.golden_form import golden
 
-CASES = ["a01", "a02", "a03", "a04", "a05", "a06", "a07", "a08", "a10", "a12", "a13", "a25", "a32"]
+CASES = [
+    "a01",
+    "a02",
+    "a03",
+    "a04",
+    "a05",
+    "a06",
+    "a07",
+    "a08",
+    "a10",
+    "a12",
+    "a13",
+    "a14",
+    "a15",
+    "a17",
+    "a19",
+    "a22",
+    "a25",
+    "a30",
+    "a32",
+]
 SANDBOX_ID = "f" * 64
 # What the recording's images bring, which Docker adds to what it was asked for.
 IMAGES: dict[str, dict[str, Any]] = {
@@ -42,10 +64,14 @@ def test_docker_is_asked_for_what_the_kubelet_asked_for(case: str) -> None:
     shown = {"POD": _sandbox_form(sandbox_config(pod, node, 0))}
     for container in (*pod.spec.init_containers, *pod.spec.containers):
         if container.name in expected:
-            config = container_config(pod, container, node, 0, sandbox_id=SANDBOX_ID, source="file", image_user="")
+            mounts = tuple(Mount(source="/v", target=mount.mount_path) for mount in container.volume_mounts)
+            inputs = ContainerInputs(environment(pod, container, node, EnvInputs()), mounts)
+            config = container_config(pod, container, node, 0, sandbox_id=SANDBOX_ID, source="file", inputs=inputs)
             shown[container.name] = _container_form(config)
     for form in expected.values():
         del form["ExitCode"]
+        # The engine's own word for a privileged container.
+        form["SecurityOpt"] = [option for option in form["SecurityOpt"] if option != "label=disable"]
         # The recording kubelet asked for 0 throughout; test_resources holds the rule.
         del form["OomScoreAdj"]
     assert shown == expected
@@ -58,9 +84,15 @@ def _form(**asked: Any) -> dict[str, Any]:
 
 def _sandbox_form(config: SandboxConfig) -> dict[str, Any]:
     assert config.image == "podbus/pause:3.10"
-    assert not config.ports
-    assert not config.dns.servers
+    bindings = {
+        f"{port.container_port}/{port.protocol.lower()}": [{"HostIp": port.host_ip, "HostPort": str(port.host_port)}]
+        for port in config.ports
+    }
     return _form(
+        PortBindings=bindings or None,
+        Sysctls=config.sysctls or None,
+        GroupAdd=list(config.groups) or None,
+        PidMode=config.pid_mode,
         Entrypoint=["/pause"],
         Cmd=None,
         User=config.user or "65535:65535",
@@ -101,7 +133,13 @@ def _container_form(config: ContainerConfig) -> dict[str, Any]:
         CpuPeriod=config.cpu_period,
         Memory=config.memory or None,
         MemorySwap=config.memory or None,
-        SecurityOpt=list(config.security_opts),
+        SecurityOpt=list(config.security.options),
+        Privileged=config.security.privileged or None,
+        ReadonlyRootfs=config.security.read_only_root or None,
+        CapAdd=list(config.security.cap_add) or None,
+        CapDrop=list(config.security.cap_drop) or None,
+        GroupAdd=list(config.groups) or None,
+        PidMode=config.pid_mode.replace(SANDBOX_ID, "<sandbox>"),
         ShmSize=config.shm_bytes,
         NetworkMode=config.network_mode.replace(SANDBOX_ID, "<sandbox>"),
         IpcMode=config.ipc_mode.replace(SANDBOX_ID, "<sandbox>"),
@@ -193,14 +231,6 @@ def test_commands_arguments_and_values_are_expanded() -> None:
     assert (config.command, config.args) == (("echo", "1-$(C)"), ("12", "$(X)"))
 
 
-@pytest.mark.parametrize(
-    ("image_user", "expected"),
-    [("", "0"), ("1000", "1000"), ("1000:2000", "1000"), ("nginx", "nginx"), ("nginx:nginx", "nginx")],
-)
-def test_a_container_runs_as_its_images_user(image_user: str, expected: str) -> None:
-    assert effective_user(image_user) == expected
-
-
 def test_an_image_without_a_tag_is_asked_for_as_latest() -> None:
     assert the_config(a_pod(a_container(image="busybox"))).image == "busybox:latest"
 
@@ -221,6 +251,18 @@ def test_the_hash_of_a_definition_never_changes_between_versions() -> None:
     assert container_hash(PINNED, "api") == "70b81752d4fdf6c4"
 
 
+CONTEXTS: list[dict[str, Any]] = [{}, {"securityContext": {}}, {"securityContext": {"runAsUser": 0}}]
+
+
+def test_an_empty_security_context_is_none_for_the_hash() -> None:
+    bare = {"name": "c", "image": "busybox:1.36"}
+    without, empty, own = (
+        container_hash(msgspec.convert({**bare, **more}, Container), "file")
+        for more in CONTEXTS
+    )
+    assert without == empty != own
+
+
 def test_resources_change_no_hash_and_other_fields_only_that_of_static_pods() -> None:
     resized = msgspec.structs.replace(PINNED, resources=ResourceRequirements(limits={"cpu": "2"}))
     renamed = msgspec.structs.replace(PINNED, env=[EnvVar(name="A", value="c")])
@@ -229,11 +271,3 @@ def test_resources_change_no_hash_and_other_fields_only_that_of_static_pods() ->
     assert container_hash(renamed, "file") != container_hash(PINNED, "file")
     assert container_hash(renamed, "api") == container_hash(PINNED, "api")
     assert container_hash(upgraded, "api") != container_hash(PINNED, "api")
-
-
-def test_every_process_is_in_the_group_of_the_pods_volumes() -> None:
-    """V13, a14"""
-    pod = a_pod(a_container(), securityContext={"fsGroup": 2000})
-    container = container_config(pod, pod.spec.containers[0], a_node(), 0, sandbox_id="s", source="file")
-    assert container.groups == sandbox_config(pod, a_node(), 0).groups == ("2000",)
-    assert sandbox_config(a_pod(), a_node(), 0).groups == ()

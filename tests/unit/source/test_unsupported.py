@@ -34,14 +34,8 @@ def problems_of(spec: str, container: str = "") -> list[str]:
             "volumes: [{name: v, projected: {sources: [{secret: {name: m, items: [{key: k, path: p, user: 1}]}}]}}]",
             "spec.volumes[0].projected.sources[0].secret.items[0].user",
         ),
-        ("hostNetwork: true", "spec.hostNetwork"),
-        ("hostPID: true", "spec.hostPID"),
-        ("hostIPC: true", "spec.hostIPC"),
-        ("shareProcessNamespace: true", "spec.shareProcessNamespace"),
-        ("securityContext: {runAsUser: 1}", "spec.securityContext.runAsUser"),
-        ("hostAliases: [{ip: 1.2.3.4}]", "spec.hostAliases"),
-        ("subdomain: s", "spec.subdomain"),
-        ("dnsConfig: {nameservers: [1.1.1.1]}", "spec.dnsConfig"),
+        ("securityContext: {seLinuxOptions: {level: s0}}", "spec.securityContext.seLinuxOptions"),
+        ("securityContext: {seLinuxChangePolicy: Recursive}", "spec.securityContext.seLinuxChangePolicy"),
         ("imagePullSecrets: [{name: s}]", "spec.imagePullSecrets"),
         ("runtimeClassName: kata", "spec.runtimeClassName"),
         ("hostUsers: false", "spec.hostUsers"),
@@ -56,7 +50,7 @@ def test_a_field_of_the_spec_is_refused(spec: str, field: str) -> None:
     ("container", "field"),
     [
         ("resizePolicy: [{resourceName: cpu, restartPolicy: NotRequired}]", "resizePolicy"),
-        ("securityContext: {privileged: true}", "securityContext"),
+        ("securityContext: {seLinuxOptions: {level: s0}}", "securityContext.seLinuxOptions"),
         ("resources: {limits: {ephemeral-storage: 1Gi}}", "resources.limits[ephemeral-storage]"),
     ],
 )
@@ -65,8 +59,8 @@ def test_a_field_of_a_container_is_refused(container: str, field: str) -> None:
 
 
 def test_init_containers_are_looked_through_as_well() -> None:
-    spec = "initContainers: [{name: i, image: x:1, restartPolicy: Always, securityContext: {privileged: true}}]"
-    assert problems_of(spec) == [f"spec.initContainers[0].securityContext: {MESSAGE}"]
+    spec = "initContainers: [{name: i, image: x:1, restartPolicy: Always, resizePolicy: [{resourceName: cpu}]}]"
+    assert f"spec.initContainers[0].resizePolicy: {MESSAGE}" in problems_of(spec)
 
 
 def test_huge_pages_and_recursive_read_only_are_refused_by_their_values() -> None:
@@ -119,12 +113,45 @@ def test_sysctls_are_left_to_admission() -> None:
     assert problems_of("securityContext: {sysctls: [{name: kernel.msgmax, value: '65536'}]}") == []
 
 
-def test_dns_policy_none_is_refused() -> None:
-    assert any(text.startswith('spec.dnsPolicy: "None" is ' + MESSAGE) for text in problems_of('dnsPolicy: "None"'))
+@pytest.mark.parametrize(
+    "spec",
+    [
+        "hostNetwork: true",
+        "hostPID: true",
+        "hostIPC: true",
+        "shareProcessNamespace: true",
+        "securityContext: {runAsUser: 1, runAsGroup: 1, runAsNonRoot: true, supplementalGroups: [1]}",
+        "securityContext: {supplementalGroupsPolicy: Strict}",
+        "securityContext: {seccompProfile: {type: Localhost, localhostProfile: p.json}}",
+        "securityContext: {appArmorProfile: {type: RuntimeDefault}}",
+        "hostAliases: [{ip: 1.2.3.4}]",
+        "subdomain: s",
+        "setHostnameAsFQDN: true",
+        "hostnameOverride: h.example",
+        'dnsPolicy: "None"\n  dnsConfig: {nameservers: [1.1.1.1]}',
+    ],
+)
+def test_what_a_pod_may_ask_for_is_accepted(spec: str) -> None:
+    assert problems_of(spec) == []
+
+
+def test_a_containers_security_context_is_accepted() -> None:
+    context = (
+        "securityContext: {runAsUser: 0, runAsNonRoot: false, readOnlyRootFilesystem: true, procMount: Default,"
+        " allowPrivilegeEscalation: false, capabilities: {add: [NET_ADMIN], drop: [ALL]}}"
+    )
+    assert problems_of("", context) == []
+    assert problems_of("", "securityContext: {privileged: true}") == []
+
+
+def test_an_unmasked_proc_needs_a_user_namespace_and_is_refused_with_and_without() -> None:
+    unmasked = "securityContext: {procMount: Unmasked}"
+    assert any("`hostUsers` must be false" in text for text in problems_of("", unmasked))
+    assert f"spec.hostUsers: {MESSAGE}" in problems_of("hostUsers: false", unmasked)
 
 
 def test_all_unsupported_fields_are_told_together() -> None:
-    assert len(problems_of("hostPID: true", "tty: true, securityContext: {privileged: true}")) == 2
+    assert len(problems_of("hostUsers: false", "securityContext: {seLinuxOptions: {level: s0}}")) == 2
 
 
 def test_the_field_table_knows_its_own_types() -> None:
