@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from bench import face, machine, pods, probes, rest
+from bench import face, machine, pods, probes, rest, streams
 from bench.engine import RawEngine
 from bench.node import BenchFailed, BenchNode
 from bench.report import MEASURES, Row, table, write_json
@@ -17,6 +17,7 @@ from bench.report import MEASURES, Row, table, write_json
 KEYS = tuple(measure.key for measure in MEASURES)
 _WITH_MANY = ("pods100", "rest", "memory", *face.PAGES)
 """Rows that need a hundred pods."""
+_STREAMS = ("exec", "bytes-out", "bytes-in", "log")
 _SETTLE_SECONDS = 20.0
 
 
@@ -89,8 +90,8 @@ class _Run:
                 self._with_many(node, keys)
             if "healthz" in keys:
                 self._take(lambda: face.healthz(node, self._http_seconds))
-            if "bytes" in keys:
-                self.rows["bytes"] = face.streamed_bytes(node)
+            if any(key in keys for key in _STREAMS):
+                self._take_all(lambda: streams.exec_rows(node, 2 if self._quick else 5), keys)
             if "rest" in self.rows:
                 node.stop()
                 self._say("the engine without the agent ...")
@@ -120,16 +121,21 @@ class _Run:
         return 1.0 if self._quick else 4.0
 
     def _take(self, work: Callable[[], Row]) -> None:
+        self._take_all(lambda: [work()], KEYS)
+
+    def _take_all(self, work: Callable[[], list[Row]], keys: tuple[str, ...]) -> None:
         busy = machine.wait_until_quiet(self._patience)
         before = machine.load_average()
-        made = work()
-        self._say(f"{made.key}: {made.value}")
-        made.parts.append(
-            f"load average {before:.2f} before, {machine.load_average():.2f} after;"
-            f" beside us {busy:.0f} % of a core was busy"
-        )
-        made.numbers |= {"busy_percent_before": busy, "load_before": before}
-        self.rows[made.key] = made
+        for made in work():
+            if made.key not in keys:
+                continue
+            self._say(f"{made.key}: {made.value}")
+            made.parts.append(
+                f"load average {before:.2f} before, {machine.load_average():.2f} after;"
+                f" beside us {busy:.0f} % of a core was busy"
+            )
+            made.numbers |= {"busy_percent_before": busy, "load_before": before}
+            self.rows[made.key] = made
 
     def _say(self, line: str) -> None:
         print(line, file=sys.stderr, flush=True)

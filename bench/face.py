@@ -36,11 +36,6 @@ def healthz(node: BenchNode, seconds: float) -> Row:
     return _row("healthz", found, requests_per_second(endpoint, "/healthz", seconds))
 
 
-def streamed_bytes(node: BenchNode) -> Row:
-    """exec and attach answer 501 so far."""
-    return Row("bytes", NOT_YET)
-
-
 def _row(key: str, found: Latency, rate: float) -> Row:
     p50, p99 = percentile(found.milliseconds, 0.5), percentile(found.milliseconds, 0.99)
     return Row(

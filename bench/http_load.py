@@ -52,6 +52,11 @@ class KeepAlive:
             data += self._received()
         return int(head.split(b" ", 2)[1]), bytes(data[end + 4 : whole])
 
+    @property
+    def socket(self) -> socket.socket:
+        """For what isn't a request and its answer."""
+        return self._socket
+
     def close(self) -> None:
         self._socket.close()
 
