@@ -94,7 +94,9 @@ PODS = {
         "true",
         {
             "initContainers": [
-                a_sidecar("s1", "sleep 3; touch /tmp/up", startupProbe={**sh("cat /tmp/up"), **FAST}),
+                a_sidecar(
+                    "s1", "sleep 3; touch /tmp/up", startupProbe={**sh("cat /tmp/up"), **FAST, "failureThreshold": 20}
+                ),
                 a_sidecar("s2", "true", readinessProbe={**sh("exit 1"), **FAST}),
             ]
         },
