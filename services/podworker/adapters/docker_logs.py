@@ -5,12 +5,17 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from services.podworker.adapters.docker_calls import DockerCalls, connection_errors
+from services.podworker.adapters.json_log_file import read_log
 from services.podworker.adapters.log_frames import EachLineOnce, open_log
 from services.podworker.ports import LogLost
 from shared.contracts.streams import LogOptions
+
+if TYPE_CHECKING:
+    from docker import APIClient
 
 MAX_STREAMS = 64
 _CHUNKS_AHEAD = 8
@@ -40,9 +45,27 @@ class DockerLogs:
         def put(item: bytes | Exception | None) -> None:
             asyncio.run_coroutine_threadsafe(queue.put(item), loop).result()
 
+        def pump_file(client: APIClient) -> bool:
+            """False when the log has to come through the engine."""
+            path = None if options.follow else _file_of(client, container_id)
+            if path is None:
+                return False
+            pieces = read_log(path, options)
+            try:
+                piece = next(pieces, None)
+            except OSError:
+                return False  # in a container of its own the worker doesn't see the engine's files
+            while piece is not None and not stopped:
+                put(piece)
+                piece = next(pieces, None)
+            put(None)
+            return True
+
         def pump() -> None:
             try:
                 client = self._calls.client()
+                if pump_file(client):
+                    return
                 frames, is_tty = open_log(
                     client, container_id, options, timestamps=options.timestamps or options.follow
                 )
@@ -81,6 +104,13 @@ class DockerLogs:
             while not queue.empty():
                 queue.get_nowait()
             pumping.cancel()
+
+
+def _file_of(client: APIClient, container_id: str) -> Path | None:
+    """Where the engine writes the container's log; None with another log driver."""
+    found = client.inspect_container(container_id)
+    kind = ((found.get("HostConfig") or {}).get("LogConfig") or {}).get("Type")
+    return Path(found["LogPath"]) if kind == "json-file" and found.get("LogPath") else None
 
 
 def _close(frames: Any) -> None:
