@@ -15,6 +15,7 @@ from typing import Protocol, cast
 from services.podworker.adapters.bus_configs import BusConfigObjects
 from services.podworker.adapters.host_files import HostFiles
 from services.podworker.adapters.host_paths import engines_root, own_root
+from services.podworker.adapters.image_records import SqliteImageRecords
 from services.podworker.adapters.network_sockets import SocketNetwork
 from services.podworker.adapters.node_probe import node_facts, node_limits
 from services.podworker.adapters.owner_locks import OwnerLocks
@@ -27,6 +28,7 @@ from services.podworker.handlers.desired_pods import DesiredPods
 from services.podworker.handlers.event_outbox import EventOutbox
 from services.podworker.handlers.execute import Executor
 from services.podworker.handlers.hooks import HookRunner
+from services.podworker.handlers.image_access import ImageAccess
 from services.podworker.handlers.node_duties import NodeDuties
 from services.podworker.handlers.ownership import Ownership
 from services.podworker.handlers.permits import Permits, share_of
@@ -130,6 +132,7 @@ async def build(context: Context) -> Service:
     permits, pulls = Permits(1), Permits(1)
     facts = node_facts(settings, instance, engine, machine, HostFiles(engine_host))
     volume_store = VolumeStore(settings.data, engine_host)
+    configs, image_records = BusConfigObjects(bus), SqliteImageRecords(settings.data)
     executor = Executor(
         outside.runtime,
         outside.images,
@@ -138,9 +141,8 @@ async def build(context: Context) -> Service:
         facts,
         SyncConfig(crash_max=settings.config.max_restart_period_seconds),
         clock,
-        volumes=VolumeKeeper(
-            volume_store, BusConfigObjects(bus), facts, clock, refresh_seconds=settings.config.sync_seconds
-        ),
+        volumes=VolumeKeeper(volume_store, configs, facts, clock, refresh_seconds=settings.config.sync_seconds),
+        access=ImageAccess(outside.images, configs, image_records, clock, settings.config.pull_verification),
     )
     network, rng = SocketNetwork(), Random()  # noqa: S311 - jitter
     pods.use(
@@ -227,6 +229,7 @@ async def build(context: Context) -> Service:
             log.warning("some reports are left to the next owner")
         await streams.stop()
         store.close()
+        image_records.close()
         outside.close()
         volume_store.close()
         if not busy:  # else the end of this process frees them, when nothing of it can act any more

@@ -12,6 +12,8 @@ from services.podworker.core.admission import Demand as Demand
 from services.podworker.core.admission import NodeLimits as NodeLimits
 from services.podworker.core.config_objects import ConfigObject
 from services.podworker.core.container_config import ContainerConfig, Mount, SandboxConfig
+from services.podworker.core.image_access import PulledImage
+from services.podworker.core.image_credentials import Credential
 from services.podworker.core.model import PodMemory, Rejection, RuntimePod
 from services.podworker.core.mounts import MountRequest
 from services.podworker.core.volumes import VolumeFault, VolumeSetup
@@ -158,8 +160,11 @@ class ImageService(Protocol):
         """The local image, or None. Raises ImagePullFailed("ImageInspectError", text) when that can't be told."""
         ...
 
-    async def pull_image(self, reference: str, progress: PullProgress) -> ImageInfo:
-        """One flight per reference on the node. Raises ImagePullFailed, RuntimeUnavailable."""
+    async def pull_image(
+        self, reference: str, progress: PullProgress, credential: Credential | None = None
+    ) -> ImageInfo:
+        """One flight per reference and credential on the node; None = as the engine asks by itself. Raises
+        ImagePullFailed, RuntimeUnavailable."""
         ...
 
     async def images(self) -> Sequence[ImageInfo]: ...
@@ -290,6 +295,31 @@ class PodStore(Protocol):
 
     def pending_events(self, limit: int) -> list[Event]: ...
     def acknowledge_events(self, ids: Sequence[str]) -> None: ...
+
+
+class ImageRecords(Protocol):
+    """Which images were pulled by this node's workers. Calls take well under a millisecond; all raise
+    StoreUnavailable."""
+
+    def begin(self, reference: str, now: float) -> None:
+        """A pull is about to begin: until its end is told, nobody is known to have access to what it brings."""
+        ...
+
+    def give_up(self, reference: str) -> None: ...
+    def pulled(self, image: PulledImage) -> None:
+        """Adds to what is known of the image under this name."""
+        ...
+
+    def of(self, image_id: str) -> list[PulledImage]:
+        """The image's records, and those of pulls that haven't ended."""
+        ...
+
+    def all(self) -> list[PulledImage]:
+        """Of pulls that have ended."""
+        ...
+
+    def used(self, image_ids: Iterable[str], now: float) -> None: ...
+    def forget(self, images: Iterable[PulledImage]) -> None: ...
 
 
 class ConfigUnavailable(Exception):

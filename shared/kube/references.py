@@ -11,6 +11,10 @@ from shared.kube.volumes import Volume
 ConfigKind = Literal["ConfigMap", "Secret"]
 
 
+PULL_SECRETS = "imagePullSecrets"
+"""The place of those: nothing waits for one that isn't there."""
+
+
 class ConfigRef(NamedTuple):
     """An object of the pod's own namespace."""
 
@@ -34,6 +38,8 @@ def uses(pod: Pod) -> Iterator[Use]:
         yield from environment_uses(container)
     for volume in spec.volumes:
         yield from volume_uses(volume)
+    for secret in spec.image_pull_secrets:
+        yield Use(ConfigRef("Secret", secret.name), False, PULL_SECRETS)
 
 
 def environment_uses(container: Container) -> Iterator[Use]:

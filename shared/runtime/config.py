@@ -86,6 +86,19 @@ class KubeletConfig:
     max_parallel_pulls: int = 1
     """maxParallelImagePulls: images pulled at a time; more than 1 needs serializeImagePulls: false, which without it
     means no bound."""
+    pull_verification: str = "NeverVerifyPreloadedImages"
+    """imagePullCredentialsVerificationPolicy: whether an image that was pulled with a Secret is given to pods without
+    it: NeverVerify, NeverVerifyPreloadedImages or AlwaysVerify."""
+    image_gc_high_percent: int = 85
+    """imageGCHighThresholdPercent: images are collected when the engine's disk is this full; 100 = never."""
+    image_gc_low_percent: int = 80
+    """imageGCLowThresholdPercent: then so many go, the longest unused first, that it's this full."""
+    image_min_age_seconds: float = 120.0
+    """imageMinimumGCAge: an image pulled or used this short a while ago stays."""
+    image_max_age_seconds: float = 0.0
+    """imageMaximumGCAge: an image unused for this long goes, however full the disk is; 0 = none does."""
+    pod_pids_limit: int = -1
+    """podPidsLimit: so many processes may a pod have; -1 = as many as the node."""
     log_max_bytes: int = 10 << 20
     """containerLogMaxSize: a container's log is rotated at this size."""
     log_max_files: int = 5
@@ -140,6 +153,12 @@ def config_document(config: KubeletConfig) -> dict[str, Any]:
         "crashLoopBackOff": {"maxContainerRestartPeriod": format_seconds(config.max_restart_period_seconds)},
         "serializeImagePulls": pulls == 1,
         **({} if pulls in (1, UNBOUNDED_PULLS) else {"maxParallelImagePulls": pulls}),
+        "imagePullCredentialsVerificationPolicy": config.pull_verification,
+        "imageGCHighThresholdPercent": config.image_gc_high_percent,
+        "imageGCLowThresholdPercent": config.image_gc_low_percent,
+        "imageMinimumGCAge": format_seconds(config.image_min_age_seconds),
+        "imageMaximumGCAge": format_seconds(config.image_max_age_seconds),
+        "podPidsLimit": config.pod_pids_limit,
         "containerLogMaxSize": str(Quantity.from_value(config.log_max_bytes, QuantityFormat.BINARY_SI)),
         "containerLogMaxFiles": config.log_max_files,
         "clusterDNS": list(config.cluster_dns),

@@ -17,6 +17,7 @@ from shared.runtime.config_values import (
     Wrong,
     check_amount,
     check_threshold,
+    choice,
     duration,
     mapping,
     read_address,
@@ -106,6 +107,18 @@ class _Reading:
             self._error(("maxParallelImagePulls",), "cannot be larger than 1 unless serializeImagePulls is false")
         elif serial is False:
             found.setdefault("max_parallel_pulls", UNBOUNDED_PULLS)
+        default = KubeletConfig()
+        low = found.get("image_gc_low_percent", default.image_gc_low_percent)
+        if found.keys() & {"image_gc_low_percent", "image_gc_high_percent"} and low >= (
+            high := found.get("image_gc_high_percent", default.image_gc_high_percent)
+        ):
+            self._error(("imageGCLowThresholdPercent",), f"must be less than imageGCHighThresholdPercent, {high}")
+        if (
+            0
+            < found.get("image_max_age_seconds", 0)
+            <= found.get("image_min_age_seconds", default.image_min_age_seconds)
+        ):
+            self._error(("imageMaximumGCAge",), "must be greater than imageMinimumGCAge")
         merge = document.get("mergeDefaultEvictionSettings")
         if merge is not None and not isinstance(merge, bool):
             self._error(("mergeDefaultEvictionSettings",), f"must be true or false, got {word(merge)}")
@@ -182,6 +195,15 @@ _FIELDS: dict[Path_, tuple[str, Reader]] = {
         duration(1, 300, "from 1s to 300s"),
     ),
     ("maxParallelImagePulls",): ("max_parallel_pulls", whole(1, 1000)),
+    ("imagePullCredentialsVerificationPolicy",): (
+        "pull_verification",
+        choice("NeverVerifyPreloadedImages", "NeverVerify", "AlwaysVerify"),
+    ),
+    ("imageGCHighThresholdPercent",): ("image_gc_high_percent", whole(0, 100)),
+    ("imageGCLowThresholdPercent",): ("image_gc_low_percent", whole(0, 100)),
+    ("imageMinimumGCAge",): ("image_min_age_seconds", duration(0.01, 10 * 365 * 86400, "from 10ms to ten years")),
+    ("imageMaximumGCAge",): ("image_max_age_seconds", duration(0.01, 10 * 365 * 86400, "from 10ms to ten years")),
+    ("podPidsLimit",): ("pod_pids_limit", whole(-1, 1 << 22, zero_is_default=True)),
     ("containerLogMaxSize",): ("log_max_bytes", read_bytes),
     ("containerLogMaxFiles",): ("log_max_files", whole(2, 10000)),
     ("clusterDNS",): ("cluster_dns", read_addresses),

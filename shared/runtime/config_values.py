@@ -155,6 +155,15 @@ def check_threshold(value: Any) -> None:
         raise Wrong(f"must be from 0% to 100%, got {text}")
 
 
+def choice(*values: str) -> Reader:
+    def read(value: Any) -> str:
+        if value not in values:
+            raise Wrong(f"must be one of {', '.join(values)}, got {json.dumps(value, default=str)}")
+        return str(value)
+
+    return read
+
+
 def read_driver(value: Any) -> str:
     if value not in ("cgroupfs", "systemd"):
         raise Wrong(f'must be "cgroupfs" or "systemd", got {json.dumps(value, default=str)}')

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from services.podworker.core.container_config import ContainerConfig, SandboxConfig
+from services.podworker.core.image_credentials import Credential
 from services.podworker.core.model import RuntimePod
 from services.podworker.ports import (
     EngineInfo,
@@ -197,7 +198,9 @@ class EngineClient:
         result: ImageInfo | None = await self._call("image", reference)
         return result
 
-    async def pull_image(self, reference: str, progress: PullProgress) -> ImageInfo:
+    async def pull_image(
+        self, reference: str, progress: PullProgress, credential: Credential | None = None
+    ) -> ImageInfo:
         raise ImagePullFailed("ErrImagePull", f"no registry has {reference}")
 
     async def images(self) -> Sequence[ImageInfo]:

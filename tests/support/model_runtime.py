@@ -25,6 +25,7 @@ from dataclasses import dataclass, field
 
 from services.podworker.core.container_config import ContainerConfig, SandboxConfig
 from services.podworker.core.hook_labels import handler_from_labels
+from services.podworker.core.image_credentials import Credential
 from services.podworker.core.model import RunState, RuntimeContainer, RuntimePod, RuntimeSandbox
 from services.podworker.ports import (
     EngineInfo,
@@ -264,7 +265,9 @@ class ModelRuntime:
         self._check()
         return self.local_images.get(reference)
 
-    async def pull_image(self, reference: str, progress: PullProgress) -> ImageInfo:
+    async def pull_image(
+        self, reference: str, progress: PullProgress, credential: Credential | None = None
+    ) -> ImageInfo:
         self._check()
         self.calls.append(("pull_image", reference))
         info = self.registry.get(reference)

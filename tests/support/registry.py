@@ -10,15 +10,22 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.docker_env import docker_client
 from tests.support.eventually import eventually
 from tests.support.nats_server import free_port
 
+USER, PASSWORD = "puller", "open sesame"
+_HASH = "$2b$04$cYQW7WTN1VoImR5J.U.LlONlVPHXyf43QJoNH7u8vBn22.cWq2t8e"
+"""bcrypt of PASSWORD."""
+
 
 class Registry:
-    """Empty at first; `push` tags a local image as `<address>/<name>` and uploads it."""
+    """Empty at first; `push` tags a local image as `<address>/<name>` and uploads it. `is_private`: it wants USER and
+    PASSWORD."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, *, is_private: bool = False) -> None:
         self._directory = directory
+        self._is_private = is_private
         self._process: subprocess.Popen[bytes] | None = None
         self.address = f"127.0.0.1:{free_port()}"
 
@@ -34,7 +41,9 @@ class Registry:
             "version: 0.1\nlog: {level: warn}\n"
             f"storage: {{filesystem: {{rootdirectory: {self._directory / 'images'}}}}}\n"
             f"http: {{addr: {self.address}}}\n"
+            + (f"auth: {{htpasswd: {{realm: test, path: {self._directory / 'users'}}}}}\n" if self._is_private else "")
         )
+        (self._directory / "users").write_text(f"{USER}:{_HASH}\n")
         with (self._directory / "registry.log").open("ab") as log:
             self._process = subprocess.Popen([binary, "serve", str(config)], stdout=log, stderr=log)
         eventually(self._answers, within=15)
@@ -44,15 +53,19 @@ class Registry:
         link = http.client.HTTPConnection(host, int(port), timeout=2)
         try:
             link.request("GET", "/v2/")
-            return link.getresponse().status == 200
+            return link.getresponse().status in (200, 401)
         finally:
             link.close()
 
     def push(self, local: str, name: str) -> str:
         """The reference to pull; the engine keeps no copy under it."""
         reference = f"{self.address}/{name}"
-        for command in (["tag", local, reference], ["push", "-q", reference], ["rmi", reference]):
-            subprocess.run(["docker", *command], check=True, capture_output=True, timeout=60)
+        client = docker_client()
+        client.tag(local, f"{self.address}/{name.partition(':')[0]}", name.partition(":")[2] or "latest")
+        auth = {"username": USER, "password": PASSWORD} if self._is_private else None
+        for line in client.push(reference, stream=True, decode=True, auth_config=auth):
+            assert "error" not in line, line
+        client.remove_image(reference)
         return reference
 
     def stop(self) -> None:

@@ -29,7 +29,9 @@ class BusConfigObjects:
     async def _ask(self, uid: str, ref: ConfigRef) -> ConfigObject:
         if ref.kind == "Secret":
             secret = await self._bus.request(SECRET, SecretQuery(uid=uid, name=ref.name))
-            return ConfigObject(kind="Secret", namespace=secret.namespace, name=secret.name, data=secret.data)
+            return ConfigObject(
+                kind="Secret", namespace=secret.namespace, name=secret.name, type=secret.type, data=secret.data
+            )
         found = await self._bus.request(CONFIG_MAP, ConfigMapQuery(uid=uid, name=ref.name))
         return ConfigObject(
             kind="ConfigMap", namespace=found.namespace, name=found.name, data=found.data, binary=found.binary_data

@@ -6,4 +6,4 @@ from pathlib import Path
 
 from shared.storage.migrate import Database
 
-DATABASE = Database(file="pods.db", head="0002", scripts=Path(__file__).parent.parent / "migrations")
+DATABASE = Database(file="pods.db", head="0003", scripts=Path(__file__).parent.parent / "migrations")

@@ -1,4 +1,7 @@
-"""ImageService over Docker Engine: one pull per reference at a time on the node, with its progress."""
+"""ImageService over Docker Engine: one pull per reference and credential at a time on the node, with its progress.
+
+Who pulls with other credentials shares nothing: the registry is to be asked whether they are good for the image.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from services.podworker.adapters.docker_calls import DockerCalls
 from services.podworker.adapters.docker_translate import image_info
+from services.podworker.core.image_credentials import Credential
 from services.podworker.core.images import inspect_failure, pull_failure
 from services.podworker.ports import ImageInfo, ImagePullFailed, PullProgress, RuntimeUnavailable
 
@@ -58,10 +62,16 @@ class LayerProgress:
 class _Flight:
     """A pull in this process and all who wait for it."""
 
-    def __init__(self) -> None:
+    def __init__(self, reference: str, credential: Credential | None) -> None:
+        self.reference = reference
+        self.credential = credential
         self.listeners: list[PullProgress] = []
         self.task: asyncio.Task[ImageInfo] | None = None
         self.unwanted = threading.Event()
+
+    @property
+    def key(self) -> tuple[str, str]:
+        return self.reference, self.credential.fingerprint if self.credential is not None else ""
 
     def tell(self, current: int, total: int) -> None:
         for listener in list(self.listeners):
@@ -76,7 +86,7 @@ class DockerImages:
         self._run_dir = run_dir
         self._queries = DockerCalls("docker-images", QUERY_THREADS, base_url)
         self._pulls = DockerCalls("docker-pull", PULL_THREADS, base_url)
-        self._flights: dict[str, _Flight] = {}
+        self._flights: dict[tuple[str, str], _Flight] = {}
 
     def close(self) -> None:
         for flight in self._flights.values():
@@ -90,11 +100,13 @@ class DockerImages:
     async def images(self) -> Sequence[ImageInfo]:
         return await self._queries.run(lambda client: [image_info(one) for one in client.images()])
 
-    async def pull_image(self, reference: str, progress: PullProgress) -> ImageInfo:
-        flight = self._flights.get(reference)
-        if flight is None:
-            flight = self._flights[reference] = _Flight()
-            flight.task = asyncio.create_task(self._fly(reference, flight), name=f"pull {reference}")
+    async def pull_image(
+        self, reference: str, progress: PullProgress, credential: Credential | None = None
+    ) -> ImageInfo:
+        wanted = _Flight(reference, credential)
+        flight = self._flights.setdefault(wanted.key, wanted)
+        if flight is wanted:
+            flight.task = asyncio.create_task(self._fly(flight), name=f"pull {reference}")
         assert flight.task is not None
         flight.listeners.append(progress)
         try:
@@ -104,34 +116,35 @@ class DockerImages:
             flight.listeners.remove(progress)
             if not flight.listeners:
                 flight.unwanted.set()
-                if self._flights.get(reference) is flight:
-                    del self._flights[reference]
+                if self._flights.get(flight.key) is flight:
+                    del self._flights[flight.key]
 
-    async def _fly(self, reference: str, flight: _Flight) -> ImageInfo:
+    async def _fly(self, flight: _Flight) -> ImageInfo:
         try:
-            return await self._pulls.run(lambda client: self._pull(client, reference, flight))
+            return await self._pulls.run(lambda client: self._pull(client, flight))
         finally:
-            if self._flights.get(reference) is flight:
-                del self._flights[reference]
+            if self._flights.get(flight.key) is flight:
+                del self._flights[flight.key]
 
-    def _pull(self, client: APIClient, reference: str, flight: _Flight) -> ImageInfo:
+    def _pull(self, client: APIClient, flight: _Flight) -> ImageInfo:
+        reference = flight.reference
         before = _inspect(client, reference)
-        with self._locked(reference, flight) as waited:
+        with self._locked(flight) as waited:
             after = _inspect(client, reference) if waited else None
             if after is not None and after != before:
                 # Another worker has just pulled it.
                 return after
-            _fetch(client, reference, flight)
+            _fetch(client, flight)
         found = _inspect(client, reference)
         if found is None:
             raise ImagePullFailed("ErrImagePull", f"{reference} isn't there after its pull")
         return found
 
     @contextmanager
-    def _locked(self, reference: str, flight: _Flight) -> Iterator[bool]:
-        """The node's lock on this reference; yields whether somebody else held it. Polled, so that a pull
+    def _locked(self, flight: _Flight) -> Iterator[bool]:
+        """The node's lock on this pull; yields whether somebody else held it. Polled, so that a pull
         that nobody waits for any more doesn't hold up the end of the process."""
-        name = blake2b(reference.encode(), digest_size=16).hexdigest()
+        name = blake2b("\0".join(flight.key).encode(), digest_size=16).hexdigest()
         lock = os.open(self._run_dir / f"pull-{name}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         waited = False
         try:
@@ -142,20 +155,28 @@ class DockerImages:
                 except BlockingIOError:
                     waited = True
                 if flight.unwanted.wait(LOCK_POLL_SECONDS):
-                    raise RuntimeUnavailable(f"nobody waits for {reference} any more")
+                    raise RuntimeUnavailable(f"nobody waits for {flight.reference} any more")
             yield waited
         finally:
             os.close(lock)
 
 
-def _fetch(client: APIClient, reference: str, flight: _Flight) -> None:
+def _fetch(client: APIClient, flight: _Flight) -> None:
     """Raises ImagePullFailed with the registry's words: as an HTTP error, or within a stream that began with
     200."""
     from docker.errors import APIError
 
+    reference, credential = flight.reference, flight.credential
+    auth = None
+    if credential is not None:
+        auth = {
+            "username": credential.username,
+            "password": credential.password,
+            "serveraddress": credential.server,
+        }
     layers = LayerProgress()
     try:
-        for line in client.pull(reference, stream=True, decode=True):
+        for line in client.pull(reference, stream=True, decode=True, auth_config=auth):
             if flight.unwanted.is_set():
                 _log.info("image=%s pull given up: nobody waits for it any more", reference)
                 raise RuntimeUnavailable(f"nobody waits for {reference} any more")

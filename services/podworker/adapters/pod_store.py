@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from services.podworker.adapters.database import DATABASE
-from services.podworker.core.admission import Demand, NodeLimits, Usage, judge
+from services.podworker.core.admission import Demand, NodeLimits, Usage, judge, summed
 from services.podworker.core.model import PodMemory, Rejection
 from services.podworker.ports import StoredPod, StoreUnavailable
 from shared.contracts.events import Event
@@ -78,6 +78,7 @@ class SqlitePodStore:
                 "cpu_milli": demand.cpu_milli,
                 "memory_bytes": demand.memory_bytes,
                 "host_ports": json.dumps(demand.host_ports),
+                "amounts": json.dumps(demand.amounts),
             }
             _put(transaction, judged, body, wants)
         return rejection
@@ -163,6 +164,7 @@ def _usage(transaction: Transaction, uid: str) -> Usage:
         pods=count,
         cpu_milli=cpu_milli,
         memory_bytes=memory_bytes,
+        amounts=summed(json.loads(text) for (text,) in transaction.rows(_sql["amounts"], uid=uid)),
         host_ports={
             (str(p), str(ip), int(port)): f"{namespace}/{name}"
             for namespace, name, text in transaction.rows(_sql["ports"], uid=uid)

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from sqlalchemy import bindparam, delete, func, select
+from sqlalchemy import bindparam, delete, func, select, update
 from sqlalchemy.dialects.sqlite import insert
 
-from services.podworker.adapters.tables import ended_pods, events, pods
+from services.podworker.adapters.tables import ended_pods, events, pods, pulled_images
 from shared.storage.compiling import compiled, listed_in
 from shared.storage.statements import Statement
 
 _OWN = ("namespace", "name", "slot", "source", "gen", "hash", "admitted", "ended", "memory", "body")
-_WANTED = ("cpu_milli", "memory_bytes", "host_ports")
+_WANTED = ("cpu_milli", "memory_bytes", "host_ports", "amounts")
 
 
 def _upsert(columns: Sequence[str]) -> Statement:
@@ -64,6 +64,32 @@ STATEMENTS = {
     ),
     "ports": compiled(
         select(pods.c.namespace, pods.c.name, pods.c.host_ports).where(_others & (pods.c.host_ports != "[]"))
+    ),
+    "amounts": compiled(select(pods.c.amounts).where(_others & (pods.c.amounts != "{}"))),
+    "image": compiled(
+        select(pulled_images).where(
+            (pulled_images.c.image_id == bindparam("image_id")) | (pulled_images.c.image_id == "")
+        )
+    ),
+    "images": compiled(select(pulled_images).where(pulled_images.c.image_id != "")),
+    "put_image": compiled(
+        insert(pulled_images).on_conflict_do_update(
+            index_elements=["image_id", "reference"],
+            set_={
+                "pulled_at": insert(pulled_images).excluded.pulled_at,
+                "used_at": insert(pulled_images).excluded.used_at,
+                "access": insert(pulled_images).excluded.access,
+            },
+        ),
+        ["image_id", "reference", "is_ours", "pulled_at", "used_at", "access"],
+    ),
+    "use_images": compiled(
+        update(pulled_images).where(listed_in(pulled_images.c.image_id, "ids")).values(used_at=bindparam("at")), []
+    ),
+    "forget_image": compiled(
+        delete(pulled_images).where(
+            (pulled_images.c.image_id == bindparam("image_id")) & (pulled_images.c.reference == bindparam("reference"))
+        )
     ),
     "append": compiled(insert(events).on_conflict_do_nothing(index_elements=["id"]), ["id", "time", "body"]),
     "cut": compiled(delete(events).where(events.c.seq <= _newest - bindparam("most"))),

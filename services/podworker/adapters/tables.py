@@ -24,6 +24,8 @@ pods = Table(
     Column("memory_bytes", Integer, nullable=False, server_default="0"),
     # JSON: [[protocol, host IP, port], ...]
     Column("host_ports", Text, nullable=False, server_default="[]"),
+    # JSON: {"ephemeral-storage": 1073741824, "hugepages-2Mi": 0, "example.com/fuse": 1, ...}
+    Column("amounts", Text, nullable=False, server_default="{}"),
     # PodMemory as JSON.
     Column("memory", Text, nullable=False),
     # v1.Pod as JSON; empty for an orphan known only by its labels.
@@ -40,6 +42,21 @@ ended_pods = Table(
     Column("ended_at", Float, nullable=False),
 )
 """Pods whose source took them away and whose rows are gone; each stays a short while."""
+
+pulled_images = Table(
+    "pulled_images",
+    metadata,
+    # sha256:...; empty while a pull is under way, or was when its worker died.
+    Column("image_id", Text, primary_key=True),
+    # With its tag, as the pod asked for it.
+    Column("reference", Text, primary_key=True),
+    # 0: it was on the engine already, the pull only confirmed it.
+    Column("is_ours", Integer, nullable=False),
+    Column("pulled_at", Float, nullable=False),
+    Column("used_at", Float, nullable=False),
+    # JSON: fingerprints of the credentials that were good for it; "" = none was needed.
+    Column("access", Text, nullable=False),
+)
 
 events = Table(
     "events",

@@ -17,6 +17,8 @@ class ConfigObject(msgspec.Struct, frozen=True, kw_only=True):
     kind: ConfigKind
     namespace: str
     name: str
+    type: str = ""
+    """Of a Secret."""
     data: Mapping[str, bytes] = {}
     binary: Mapping[str, bytes] = {}
     """Of a ConfigMap: usable in volumes only."""

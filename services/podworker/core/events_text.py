@@ -82,6 +82,14 @@ def pull_backed_off(container: str, reference: str, remaining: float) -> PodEven
     return _normal("BackOff", f'Back-off pulling image "{reference}"; {_next_try(remaining)}', container)
 
 
+def pull_secrets_missing(names: Sequence[str]) -> PodEvent:
+    return _warning(
+        "FailedToRetrieveImagePullSecret",
+        f"Unable to retrieve some image pull secrets ({', '.join(names)}); "
+        "attempting to pull the image may not succeed.",
+    )
+
+
 def never_pulled(container: str, message: str) -> PodEvent:
     return _warning("ErrImageNeverPull", message, container)
 

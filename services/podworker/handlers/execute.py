@@ -11,6 +11,8 @@ from services.podworker.core.deadline import deadline_of
 from services.podworker.core.dns import dns_events
 from services.podworker.core.events_text import PodEvent
 from services.podworker.core.host_names import hostname_fault
+from services.podworker.core.image_access import no_access_message
+from services.podworker.core.image_credentials import Credential
 from services.podworker.core.model import PodMemory
 from services.podworker.core.node_facts import NodeFacts
 from services.podworker.core.plan import (
@@ -39,6 +41,7 @@ from services.podworker.core.results import (
 )
 from services.podworker.core.security_context import non_root_fault
 from services.podworker.core.volumes import VolumeFault
+from services.podworker.handlers.image_access import ImageAccess
 from services.podworker.handlers.permits import Permits
 from services.podworker.handlers.volumes import VolumeKeeper
 from services.podworker.ports import (
@@ -74,7 +77,9 @@ class Executor:
         clock: Clock,
         *,
         volumes: VolumeKeeper,
+        access: ImageAccess | None = None,
     ) -> None:
+        """`access` None: images are anybody's, and are pulled without a pod's credentials."""
         self.runtime = runtime
         self.images = image_service
         self.permits = permits
@@ -83,6 +88,7 @@ class Executor:
         self.config = config
         self.clock = clock
         self.volumes = volumes
+        self.access = access
 
 
 Progress = Callable[[PodMemory], None]
@@ -235,29 +241,44 @@ class Execution:
     async def _pull(self, action: PullImage) -> None:
         try:
             present = await self._with.images.image(action.reference)
+            credentials, usable = await self._credentials(action, present)
         except ImagePullFailed as error:
             log.info("image not looked at pod=%s image=%s error=%s", self._name, action.reference, error.message)
             self.events.append(events_text.inspect_failed(action.container, error.message))
             self.events.append(events_text.start_failed(action.container, error.reason))
             self._pull_failed(action, error.reason, error.message)
             return
-        if present is None and action.policy == "Never":
-            message = images.never_pull_message(action.reference)
+        if not usable and action.policy == "Never":
+            say = images.never_pull_message if present is None else no_access_message
+            message = say(action.reference)
             self.events.append(events_text.never_pulled(action.container, message))
             self.events.append(events_text.start_failed(action.container, ERR_IMAGE_NEVER_PULL))
             self._pull_failed(action, ERR_IMAGE_NEVER_PULL, message)
             return
-        if present is not None and action.policy != "Always":
+        if present is not None and usable and action.policy != "Always":
             self.events.append(events_text.already_present(action.container, action.reference))
         else:
-            pulled = await self._pull_from_registry(action)
+            pulled = await self._pull_from_registry(action, present, credentials)
             if pulled is None:
                 return
             present = pulled
         self._images[action.container] = present
         self._done(action)
 
-    async def _pull_from_registry(self, action: PullImage) -> ImageInfo | None:
+    async def _credentials(self, action: PullImage, present: ImageInfo | None) -> tuple[list[Credential], bool]:
+        """What to show the registry, and whether the pod may have the image as it is here."""
+        access = self._with.access
+        if access is None or self._pod is None:
+            return [], present is not None
+        credentials, events = await access.credentials(self._pod, action.reference)
+        usable = present is not None and access.may_use(present, action.reference, credentials)
+        if not usable or action.policy == "Always":
+            self.events.extend(events)
+        return credentials, usable
+
+    async def _pull_from_registry(
+        self, action: PullImage, present: ImageInfo | None, credentials: list[Credential]
+    ) -> ImageInfo | None:
         """A pull holds a place among the pulls, and no permit for starts meanwhile."""
         had_permit = self._holds_permit
         self._release()
@@ -272,7 +293,10 @@ class Execution:
         try:
             async with self._with.pulls.held():
                 began_at = clock.now()
-                image = await self._with.images.pull_image(action.reference, progress)
+                if self._with.access is None:
+                    image = await self._with.images.pull_image(action.reference, progress)
+                else:
+                    image = await self._with.access.pull(action.reference, present, credentials, progress)
             now = clock.now()
         except ImagePullFailed as error:
             log.info("pull failed pod=%s image=%s error=%s", self._name, action.reference, error.message)

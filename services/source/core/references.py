@@ -12,7 +12,10 @@ from services.source.core.manifest import ObjectKey, describe
 from services.source.core.problems import Problem, Severity
 from services.source.core.state import SourceObject
 from shared.kube.pod import Pod
-from shared.kube.references import ConfigRef, Use, uses
+from shared.kube.references import PULL_SECRETS, ConfigRef, Use, uses
+
+_WAITED_FOR = "a container that runs goes on with what it was given; one that starts waits for it"
+_NOT_WAITED_FOR = "images are pulled without it"
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +58,7 @@ def missing_references(referrers: Iterable[Referrer], configs: Configs) -> list[
                     f" ({', '.join(dict.fromkeys(where))}), which no manifest holds",
                     one.pod.line,
                     one.pod.document,
-                    hint="a container that runs goes on with what it was given; one that starts waits for it",
+                    hint=_NOT_WAITED_FOR if {*where} == {PULL_SECRETS} else _WAITED_FOR,
                 )
             )
     return problems

@@ -28,6 +28,7 @@ _SPEC_RUN = frozenset(
         "hostNetwork",
         "hostPID",
         "hostname",
+        "imagePullSecrets",
         "hostnameOverride",
         "initContainers",
         "readinessGates",

@@ -36,7 +36,6 @@ def problems_of(spec: str, container: str = "") -> list[str]:
         ),
         ("securityContext: {seLinuxOptions: {level: s0}}", "spec.securityContext.seLinuxOptions"),
         ("securityContext: {seLinuxChangePolicy: Recursive}", "spec.securityContext.seLinuxChangePolicy"),
-        ("imagePullSecrets: [{name: s}]", "spec.imagePullSecrets"),
         ("runtimeClassName: kata", "spec.runtimeClassName"),
         ("hostUsers: false", "spec.hostUsers"),
         ("resources: {limits: {cpu: 1}}", "spec.resources"),
