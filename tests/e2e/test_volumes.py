@@ -6,13 +6,14 @@ import os
 import re
 import subprocess
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
 import yaml
 
-from services.podworker.adapters.mounting import mounts_below
+from services.podworker.adapters.mounting import mounts_below, unmount_below
 from tests.support.docker_env import docker_client
 from tests.support.eventually import eventually
 from tests.support.node import Node
@@ -105,12 +106,15 @@ def test_the_group_of_a_pod_owns_its_volumes_and_not_the_hosts(node: Node, place
         {"name": "h", "hostPath": {"path": str(place / "v13")}},
     ]
     mounts = [mount(str(volume["name"]), f"/{volume['name']}") for volume in volumes]
-    context = {"fsGroup": 2000, "fsGroupChangePolicy": "OnRootMismatch"}
+    context = {"fsGroup": 2000, "fsGroupChangePolicy": "OnRootMismatch", "runAsUser": 1000, "runAsGroup": 3000}
     pod = container(f"touch /v/new /m/new; {WAIT}", volumeMounts=mounts)
     apply(node, "v13", pod, more=(config_map("v13", k="v"),), volumes=volumes, securityContext=context)
     ready(node, "v13")
-    shown = eventually(lambda: run_in(node, "v13", "id -G; stat -Lc '%a %g' /v /v/new /m /m/new /c/k /h"), within=10)
-    assert shown.splitlines() == ["0 2000", "2777 2000", "644 2000", "3777 2000", "644 2000", "440 2000", "755 0"]
+    script = "id -G; cat /c/k; echo; stat -Lc '%a %u %g' /v /v/new /m /m/new /c/k /h"
+    shown = eventually(lambda: run_in(node, "v13", script), within=10).splitlines()
+    assert shown[:2] == ["3000 2000", "v"]
+    volumes_and_files = ["2777 0 2000", "644 1000 2000", "3777 0 2000", "644 1000 2000", "440 0 2000"]
+    assert shown[2:] == [*volumes_and_files, "755 0 0"]
 
 
 # -- hostPath -----------------------------------------------------------------------------------------------------
@@ -151,26 +155,60 @@ def test_host_paths_are_made_where_they_may_and_stay(node: Node, place: Path) ->
     assert (made / "x").exists() and file.exists() and plain.is_dir()
 
 
-def test_what_the_host_mounts_reaches_a_container_that_asks_for_it(node: Node, place: Path) -> None:
-    """HostToContainer; the other direction needs privileges."""
-    shared = place / "v12"
-    shared.mkdir()
-    subprocess.run(["mount", "--bind", shared, shared], check=True)
-    subprocess.run(["mount", "--make-shared", shared], check=True)
+@contextmanager
+def shared_directory(node: Node, path: Path, pod: str) -> Iterator[Path]:
+    """A shared mount on the host; the pod that uses it is gone before it is."""
+    path.mkdir()
+    subprocess.run(["mount", "--bind", path, path], check=True)
+    subprocess.run(["mount", "--make-shared", path], check=True)
     try:
-        volumes = [{"name": "h", "hostPath": {"path": str(shared)}}]
-        seen = mount("h", "/h", mountPropagation="HostToContainer")
-        apply(node, "v12", container(WAIT, volumeMounts=[seen]), volumes=volumes)
+        yield path
+    finally:
+        node.withdraw(f"{pod}.yaml")
+        eventually(lambda: pod not in node.pods(), within=20)
+        unmount_below(path)
+
+
+def test_what_the_host_mounts_reaches_who_asks_for_it(node: Node, place: Path) -> None:
+    """V12"""
+    volumes = [{"name": "h", "hostPath": {"path": str(place / "v12")}}]
+    with shared_directory(node, place / "v12", "v12") as shared:
+        asks = container(WAIT, volumeMounts=[mount("h", "/h", mountPropagation="HostToContainer")])
+        apply(node, "v12", asks, container(WAIT, "none", volumeMounts=[mount("h", "/h")]), volumes=volumes)
         ready(node, "v12")
         (shared / "below").mkdir()
         subprocess.run(["mount", "-t", "tmpfs", "none", shared / "below"], check=True)
         (shared / "below" / "f").touch()
         eventually(lambda: run_in(node, "v12", "ls /h/below") == "f\n", within=10)
-    finally:
-        subprocess.run(["umount", shared / "below"], check=False)
-        node.withdraw("v12.yaml")
-        eventually(lambda: "v12" not in node.pods(), within=20)
-        subprocess.run(["umount", shared], check=False)
+        assert run_in(node, "v12", "ls /h/below", "none") == ""
+
+
+def test_what_a_privileged_container_mounts_reaches_the_host(node: Node, place: Path) -> None:
+    """V12"""
+    if subprocess.run(
+        ["docker", "run", "--rm", "--privileged", "busybox:1.36", "true"], capture_output=True
+    ).returncode:
+        pytest.skip("this machine's engine can't run privileged containers: it has not all capabilities itself")
+    volumes = [{"name": "h", "hostPath": {"path": str(place / "v12p")}}]
+    with shared_directory(node, place / "v12p", "v12p") as shared:
+        both = mount("h", "/h", mountPropagation="Bidirectional")
+        script = f"mkdir /h/below && mount -t tmpfs none /h/below && touch /h/below/f; {WAIT}"
+        up = container(script, volumeMounts=[both], securityContext={"privileged": True})
+        apply(node, "v12p", up, volumes=volumes)
+        eventually(lambda: (shared / "below" / "f").exists(), within=30)
+
+
+def test_mounts_travel_to_the_host_from_privileged_containers_only(node: Node, place: Path) -> None:
+    """V12"""
+    mounts = [mount("h", "/h", mountPropagation="Bidirectional")]
+    apply(node, "v12no", container(WAIT, volumeMounts=mounts), volumes=[{"name": "h", "hostPath": {"path": "/srv"}}])
+
+    def refused() -> bool:
+        errors = node.json("/podbus/sources")["sources"][0]["errors"]
+        return "spec.containers[0].volumeMounts[0].mountPropagation" in [error["field"] for error in errors]
+
+    eventually(refused, within=10)
+    assert "v12no" not in node.pods()
 
 
 # -- files --------------------------------------------------------------------------------------------------------

@@ -51,7 +51,14 @@ def run_in(node: Node, pod: str, script: str, name: str = "c") -> str:
 
 
 def ready(node: Node, pod: str) -> None:
-    eventually(lambda: is_ready(node.pod(pod)), within=30)
+    """Wait for it; else tell what its containers wait for."""
+
+    def check() -> bool:
+        status = node.pod(pod)["status"]
+        assert is_ready(node.pod(pod)), [one["state"] for one in status.get("containerStatuses", [status])]
+        return True
+
+    eventually(check, within=30)
 
 
 def waiting(node: Node, pod: str) -> tuple[str, str]:

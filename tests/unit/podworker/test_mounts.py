@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from services.podworker.adapters.docker_translate import container_payload
 from services.podworker.core.config_objects import ConfigError, ConfigObject, Objects
 from services.podworker.core.container_config import ContainerInputs, Mount, container_config
 from services.podworker.core.environment import Environment
@@ -114,3 +115,19 @@ def test_a_mount_of_its_own_wins_over_the_generated_hosts_file() -> None:
     inputs = ContainerInputs(Environment({}), (own,))
     config = container_config(pod, pod.spec.containers[0], a_node(), 0, sandbox_id="s", source="file", inputs=inputs)
     assert [mount for mount in config.mounts if mount.target == "/etc/hosts"] == [own]
+
+
+def test_the_engine_is_asked_for_propagation_only_where_it_is_not_its_own_default() -> None:
+    """V12"""
+    pod = a_pod(a_container())
+    mounts = tuple(
+        Mount(source="/s", target=f"/{kind}", propagation=kind) for kind in ("rprivate", "rslave", "rshared")
+    )
+    inputs = ContainerInputs(Environment({}), mounts)
+    config = container_config(pod, pod.spec.containers[0], a_node(), 0, sandbox_id="s", source="file", inputs=inputs)
+    asked = {
+        mount["Target"]: mount.get("BindOptions") for mount in container_payload(config, 0)["HostConfig"]["Mounts"]
+    }
+    assert asked["/rprivate"] is None
+    assert asked["/rslave"] == {"Propagation": "rslave"}
+    assert asked["/rshared"] == {"Propagation": "rshared"}
