@@ -17,7 +17,7 @@ from services.podworker.adapters.host_files import HostFiles
 from services.podworker.adapters.host_paths import engines_root, own_root
 from services.podworker.adapters.image_records import SqliteImageRecords
 from services.podworker.adapters.network_sockets import SocketNetwork
-from services.podworker.adapters.node_probe import node_facts, node_limits
+from services.podworker.adapters.node_probe import gc_policy, node_facts, node_limits
 from services.podworker.adapters.owner_locks import OwnerLocks
 from services.podworker.adapters.pod_network import PodSockets
 from services.podworker.adapters.pod_store import SqlitePodStore
@@ -29,6 +29,7 @@ from services.podworker.handlers.event_outbox import EventOutbox
 from services.podworker.handlers.execute import Executor
 from services.podworker.handlers.hooks import HookRunner
 from services.podworker.handlers.image_access import ImageAccess
+from services.podworker.handlers.image_collection import ImageCollection
 from services.podworker.handlers.node_duties import NodeDuties
 from services.podworker.handlers.ownership import Ownership
 from services.podworker.handlers.permits import Permits, share_of
@@ -47,11 +48,13 @@ from services.podworker.ports import (
     ContainerSessions,
     EngineInfo,
     ImageService,
+    ImageStore,
     Leftovers,
     LogReader,
     RuntimeUnavailable,
 )
 from shared.bus import BucketWatch
+from shared.contracts.events import InvolvedObject
 from shared.contracts.registry import (
     CONFIGS_CHANGED,
     PODS,
@@ -91,9 +94,10 @@ class Outside:
     sessions: ContainerSessions
     commands: CommandRunner
     leftovers: Leftovers | None = None
+    image_store: ImageStore | None = None
 
     def close(self) -> None:
-        for part in (self.runtime, self.images, self.logs, self.sessions, self.commands, self.leftovers):
+        for part in (self.runtime, self.images, self.logs, self.sessions, self.commands, self.image_store):
             close = getattr(part, "close", None)
             if close is not None:
                 close()
@@ -174,6 +178,17 @@ async def build(context: Context) -> Service:
     queries = Queries(outside.runtime, outside.logs, Streams(outside.sessions, PodSockets()), streams)
     node_events = EventRing(bus, clock, context.process)  # pods.db keeps those of pods only
     tell_restart(context, node_events.tell)
+    sweeps = []
+    if outside.leftovers is not None:
+        sweeps.append(Collection(outside.runtime, outside.leftovers, store, desired).sweep)
+    if outside.image_store is not None:
+        policy, node = gc_policy(settings.config), InvolvedObject(kind="Node", name=settings.node_name)
+        sweeps.append(ImageCollection(outside.image_store, image_records, clock, policy, node_events, node).sweep)
+
+    async def collect() -> None:
+        for sweep in sweeps:
+            await sweep()
+
     duties = NodeDuties(
         bus,
         clock,
@@ -184,7 +199,7 @@ async def build(context: Context) -> Service:
         relist,
         desired,
         lambda: recorder.trouble,
-        Collection(outside.runtime, outside.leftovers, store, desired).sweep if outside.leftovers else None,
+        collect,
     )
 
     async def beat() -> None:
@@ -283,7 +298,7 @@ def _open_outside(settings: Settings, instance: str, host: HostFiles) -> Outside
         DockerImages(settings.paths.run, settings.docker_host),
         DockerLogs(settings.docker_host),
         DockerSessions(settings.docker_host),
-        DockerCommands(settings.docker_host),
+        DockerCommands(files.secret_values, settings.docker_host),
         NodeLeftovers(settings.data, files, cgroups),
     )
 

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 from services.podworker.adapters.docker_calls import DockerCalls
 from services.podworker.adapters.docker_hijack import hijack
 from services.podworker.adapters.process_tree import kill_tree
+from services.podworker.adapters.secret_values import SecretFiles, secret_values
+from services.podworker.core.masking import masked
 from services.podworker.ports import MAX_OUTPUT_BYTES, ExecResult, RuntimeRefused, RuntimeUnavailable
 from shared.streams.channels import ChannelReader
 
@@ -39,7 +41,9 @@ _LONGEST_PAUSE_SECONDS = 1.0
 class DockerCommands:
     """CommandRunner (services.podworker.ports). Its short calls have threads of their own."""
 
-    def __init__(self, base_url: str | None = None) -> None:
+    def __init__(self, secret_files: SecretFiles, base_url: str | None = None) -> None:
+        """`secret_files`: their contents are kept out of what a failed command wrote, since that is told in events."""
+        self._secret_files = secret_files
         self._calls = DockerCalls("docker-exec", STARTS_AT_A_TIME, base_url)
         self._starts = asyncio.Semaphore(STARTS_AT_A_TIME)
         self._ends: set[asyncio.Task[None]] = set()
@@ -61,14 +65,22 @@ class DockerCommands:
                     code = await self._exit_code(exec_id)
             except TimeoutError:
                 await self._end(exec_id)
-                return ExecResult(exit_code=None, output=bytes(output))
+                return ExecResult(exit_code=None, output=await self._without_secrets(container_id, output))
             except asyncio.CancelledError:
                 await self._end(exec_id)
                 raise
-            return ExecResult(exit_code=code, output=bytes(output))
+            told = await self._without_secrets(container_id, output) if code else bytes(output)
+            return ExecResult(exit_code=code, output=told)
         finally:
             timer.cancel()
             place.give_back()
+
+    async def _without_secrets(self, container_id: str, output: bytearray) -> bytes:
+        if not output:
+            return b""
+        inspect = await self._call(lambda client: client.inspect_container(container_id))
+        text = output.decode("utf-8", "surrogateescape")
+        return masked(text, secret_values(inspect, self._secret_files)).encode("utf-8", "surrogateescape")
 
     async def _read(self, exec_id: str, output: bytearray) -> None:
         """Start it, and take in what it writes up to the cap, both streams in the engine's order; until its end."""

@@ -11,7 +11,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from services.podworker.adapters.docker_translate import Listed, Observed, observed
-from services.podworker.adapters.termination_messages import SecretFiles, with_message
+from services.podworker.adapters.secret_values import SecretFiles
+from services.podworker.adapters.termination_messages import with_message
 
 if TYPE_CHECKING:
     from docker import APIClient

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from services.podworker.adapters.docker_translate import Observed
 from services.podworker.adapters.pod_files import read_termination_message
+from services.podworker.adapters.secret_values import SecretFiles, secret_values
 from services.podworker.core.masking import masked
 from services.podworker.core.model import RuntimeContainer
 from shared.kube import names
@@ -18,9 +19,6 @@ if TYPE_CHECKING:
 
 FALLBACK_LINES = 80
 FALLBACK_BYTES = 2048
-
-SecretFiles = Callable[[str], Sequence[str]]
-"""A pod's uid -> what the files of its Secret volumes hold."""
 
 
 def with_message(client: APIClient, seen: Observed, inspect: Mapping[str, Any], secret_files: SecretFiles) -> Observed:
@@ -35,7 +33,7 @@ def with_message(client: APIClient, seen: Observed, inspect: Mapping[str, Any], 
     policy = seen.labels.get(names.ANNOTATION_TERMINATION_POLICY, "")
     if not message and fact.exit_code != 0 and policy == "FallbackToLogsOnError":
         log = _last_of_log(client, fact.id)
-        hidden = [*_private_values(inspect), *secret_files(seen.labels.get(names.LABEL_POD_UID, ""))] if log else []
+        hidden = secret_values(inspect, secret_files) if log else []
         message = masked(log, hidden).encode()[-FALLBACK_BYTES:].decode(errors="replace")
     if not message:
         return seen
@@ -50,14 +48,3 @@ def _last_of_log(client: APIClient, container_id: str) -> str:
     except APIError:
         return ""
     return text.decode(errors="replace")
-
-
-def _private_values(inspect: Mapping[str, Any]) -> list[str]:
-    """Of the variables that a label names."""
-    config = inspect["Config"]
-    given = (config.get("Labels") or {}).get(names.LABEL_PRIVATE_VARIABLES, "")
-    if not given:
-        return []
-    private = set(msgspec.json.decode(given, type=list[str]))
-    pairs = (entry.partition("=") for entry in config.get("Env") or ())
-    return [value for name, _, value in pairs if name in private]

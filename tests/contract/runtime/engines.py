@@ -48,6 +48,10 @@ class Engine(Protocol):
     def close(self) -> None: ...
 
 
+SECRET_IN_A_FILE = "s3cret-of-a-volume"
+"""What the pods' Secret volumes are said to hold."""
+
+
 class DockerEngine:
     def __init__(self, directory: Path) -> None:
         self.client = docker_client()
@@ -66,7 +70,7 @@ class DockerEngine:
         self._open: list[DockerRuntime | DockerImages | DockerCommands] = []
         self.runtime = self.restarted()
         self.images = DockerImages(directory / "run")
-        self.commands = DockerCommands()
+        self.commands = DockerCommands(lambda uid: [SECRET_IN_A_FILE])
         self._open += [self.images, self.commands]
 
     def restarted(self) -> DockerRuntime:

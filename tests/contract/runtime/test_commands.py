@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from services.podworker.ports import MAX_OUTPUT_BYTES, RuntimeRefused
-from tests.contract.runtime.engines import DockerEngine, Engine, new_pod, run_pod
+from tests.contract.runtime.engines import SECRET_IN_A_FILE, DockerEngine, Engine, new_pod, run_pod
 from tests.support.builders import a_container
 from tests.support.eventually import eventually_async
 
@@ -102,6 +102,16 @@ async def test_output_is_cut_and_both_streams_are_in_it(docker_engine: DockerEng
 
 
 @pytest.mark.docker
+async def test_what_a_failed_command_wrote_shows_no_secret(docker_engine: DockerEngine) -> None:
+    """It may become an event's text; what a command that succeeded wrote goes nowhere."""
+    container_id = await a_container_of(docker_engine)
+    script = f"echo pass={SECRET_IN_A_FILE}"
+    failed = await docker_engine.commands.exec_sync(container_id, ["sh", "-c", f"{script}; exit 1"], 10)
+    assert failed.output == b"pass=***\n"
+    slow = await docker_engine.commands.exec_sync(container_id, ["sh", "-c", f"{script}; sleep 3600"], 1)
+    assert slow.output == b"pass=***\n"
+
+
 async def test_a_command_that_closes_its_output_is_waited_for(docker_engine: DockerEngine) -> None:
     container_id = await a_container_of(docker_engine)
     result = await docker_engine.commands.exec_sync(container_id, ["sh", "-c", "exec >&- 2>&-; sleep 1; exit 5"], 30)
