@@ -7,6 +7,7 @@ import importlib
 import logging
 import os
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
@@ -97,7 +98,15 @@ class Outside:
     image_store: ImageStore | None = None
 
     def close(self) -> None:
-        for part in (self.runtime, self.images, self.logs, self.sessions, self.commands, self.image_store):
+        for part in (
+            self.runtime,
+            self.images,
+            self.logs,
+            self.sessions,
+            self.commands,
+            self.leftovers,
+            self.image_store,
+        ):
             close = getattr(part, "close", None)
             if close is not None:
                 close()
@@ -109,7 +118,7 @@ async def build(context: Context) -> Service:
     instance = settings.paths.instance_file.read_text().strip()
     is_contained = _is_mounted_socket(settings.docker_host)
     engine_host = engines_root if is_contained else own_root
-    outside = _open_outside(settings, instance, HostFiles(engine_host))
+    outside = _open_outside(settings, instance, engine_host)
     machine = look_at_machine(settings.node_ip)
     engine = await _first_answer(outside.runtime)
     if settings.config.cgroup_driver not in ("", engine.cgroup_driver):
@@ -276,7 +285,7 @@ async def build(context: Context) -> Service:
     )
 
 
-def _open_outside(settings: Settings, instance: str, host: HostFiles) -> Outside:
+def _open_outside(settings: Settings, instance: str, engine_host: Callable[[], Path]) -> Outside:
     if hook := os.environ.get("PODBUS_TEST_RUNTIME"):
         module, _, factory = hook.partition(":")
         made = cast(Engine, getattr(importlib.import_module(module), factory)(settings, instance))
@@ -284,6 +293,7 @@ def _open_outside(settings: Settings, instance: str, host: HostFiles) -> Outside
     # docker costs 10 MiB: only here, and only when it's used
     from services.podworker.adapters.cgroup_parent import PodCgroups
     from services.podworker.adapters.docker_exec import DockerCommands
+    from services.podworker.adapters.docker_image_store import DockerImageStore
     from services.podworker.adapters.docker_images import DockerImages
     from services.podworker.adapters.docker_logs import DockerLogs
     from services.podworker.adapters.docker_runtime import DockerRuntime
@@ -291,7 +301,9 @@ def _open_outside(settings: Settings, instance: str, host: HostFiles) -> Outside
     from services.podworker.adapters.leftovers import NodeLeftovers
     from services.podworker.adapters.pod_files import PodFiles
 
-    files = PodFiles(settings.data, Path(settings.log_root), Path(settings.log_root).parent / "containers", host)
+    files = PodFiles(
+        settings.data, Path(settings.log_root), Path(settings.log_root).parent / "containers", HostFiles(engine_host)
+    )
     cgroups = PodCgroups(cgroup_root=settings.config.cgroup_root)
     return Outside(
         DockerRuntime(instance, files, cgroups, settings.docker_host),
@@ -300,6 +312,7 @@ def _open_outside(settings: Settings, instance: str, host: HostFiles) -> Outside
         DockerSessions(settings.docker_host),
         DockerCommands(files.secret_values, settings.docker_host),
         NodeLeftovers(settings.data, files, cgroups),
+        DockerImageStore(engine_host, settings.docker_host),
     )
 
 

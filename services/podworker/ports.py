@@ -14,6 +14,7 @@ from services.podworker.core.config_objects import ConfigObject
 from services.podworker.core.container_config import ContainerConfig, Mount, SandboxConfig
 from services.podworker.core.image_access import PulledImage
 from services.podworker.core.image_credentials import Credential
+from services.podworker.core.image_gc import Disk, LocalImage
 from services.podworker.core.model import PodMemory, Rejection, RuntimePod
 from services.podworker.core.mounts import MountRequest
 from services.podworker.core.volumes import VolumeFault, VolumeSetup
@@ -168,6 +169,23 @@ class ImageService(Protocol):
         ...
 
     async def images(self) -> Sequence[ImageInfo]: ...
+
+
+class ImageStore(Protocol):
+    """The engine's images, for their collection. All raise RuntimeUnavailable."""
+
+    async def local_images(self) -> Sequence[LocalImage]: ...
+    async def used_images(self) -> frozenset[str]:
+        """Ids of those that a container was made of, whoever made it and whether it runs or not."""
+        ...
+
+    async def disk(self) -> Disk | None:
+        """Of the images; None where it can't be seen."""
+        ...
+
+    async def remove_image(self, image_id: str, tags: Sequence[str], *, whole: bool) -> bool:
+        """Take these names off it, and remove it if `whole`. False when the engine won't: it's used after all."""
+        ...
 
 
 class ExecResult(msgspec.Struct, frozen=True, kw_only=True):

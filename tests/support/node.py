@@ -75,6 +75,10 @@ class Node:
             )
         eventually(self._is_up, within=within, every=0.1)
 
+    def reconfigure(self, config: str) -> None:
+        """From the next start on."""
+        self._config = config
+
     def _is_up(self) -> bool:
         assert self._process is not None
         code = self._process.poll()

@@ -9,10 +9,12 @@ from pathlib import Path
 from services.podworker.adapters.host_files import HostFiles
 from services.podworker.core.admission import NodeLimits, NodeTraits
 from services.podworker.core.dns import parse_resolv_conf
+from services.podworker.core.image_gc import GcPolicy
 from services.podworker.core.node_facts import DNSConfig, NodeFacts
 from services.podworker.ports import EngineInfo
 from shared.kube.allocatable import allocatable_bytes, allocatable_cpu_milli, max_pods
 from shared.kube.node_labels import go_architecture, node_labels
+from shared.runtime.config import KubeletConfig
 from shared.runtime.machine import Machine
 from shared.runtime.settings import Settings
 
@@ -67,6 +69,15 @@ def node_limits(settings: Settings, machine: Machine, engine: EngineInfo) -> Nod
             allowed_unsafe_sysctls=config.allowed_unsafe_sysctls,
             has_app_armor=any("name=apparmor" in option.split(",") for option in engine.security_options),
         ),
+    )
+
+
+def gc_policy(config: KubeletConfig) -> GcPolicy:
+    return GcPolicy(
+        high_percent=config.image_gc_high_percent,
+        low_percent=config.image_gc_low_percent,
+        min_age=config.image_min_age_seconds,
+        max_age=config.image_max_age_seconds,
     )
 
 
