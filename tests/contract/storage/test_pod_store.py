@@ -130,7 +130,7 @@ def test_what_another_worker_commits_is_seen_at_once(tmp_path: Path, store: Sqli
 
 def test_a_rejected_pod_is_stored_as_rejected(store: SqlitePodStore) -> None:
     limits = msgspec.structs.replace(ROOMY, pods=0)
-    rejection = store.admit(a_memory(), b"", NOTHING, limits)
+    rejection = store.admit(msgspec.structs.replace(a_memory(), source="api"), b"", NOTHING, limits)
     assert rejection == Rejection(
         reason="OutOfpods",
         message="Node didn't have enough resource: pods, requested: 1, used: 0, capacity: 0",
