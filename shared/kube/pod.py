@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import msgspec
 
 from shared.kube.scheduling import Affinity, PodOS
@@ -37,11 +39,21 @@ class EnvVar(_Object, frozen=True, kw_only=True):
     value_from: EnvVarSource | None = None
 
 
+Quantities = Mapping[str, str | int | float]
+"""By the name of the resource."""
+
+
 class ResourceRequirements(_Object, frozen=True, kw_only=True):
     """Quantities as written ("100m", "64Mi"); shared.kube.quantity reads them."""
 
     limits: dict[str, str | int | float] = {}
     requests: dict[str, str | int | float] = {}
+
+
+class ContainerResizePolicy(_Object, frozen=True, kw_only=True):
+    resource_name: str
+    restart_policy: str = "NotRequired"
+    """NotRequired or RestartContainer."""
 
 
 class ExecAction(_Object, frozen=True, kw_only=True):
@@ -129,6 +141,7 @@ class Container(_Object, frozen=True, kw_only=True):
     env: list[EnvVar] = []
     env_from: list[EnvFromSource] = []
     resources: ResourceRequirements = ResourceRequirements()
+    resize_policy: list[ContainerResizePolicy] = []
     volume_mounts: list[VolumeMount] = []
     termination_message_path: str = "/dev/termination-log"
     termination_message_policy: str = "File"
@@ -177,6 +190,9 @@ class PodSpec(_Object, frozen=True, kw_only=True):
     init_containers: list[Container] = []
     ephemeral_containers: list[Container] = []
     volumes: list[Volume] = []
+    resources: ResourceRequirements = ResourceRequirements()
+    """Of the pod as a whole."""
+    overhead: dict[str, str | int | float] = {}
     image_pull_secrets: list[LocalObjectReference] = []
     readiness_gates: list[PodReadinessGate] = []
     restart_policy: str = "Always"

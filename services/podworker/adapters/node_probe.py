@@ -14,6 +14,7 @@ from services.podworker.core.node_facts import DNSConfig, NodeFacts
 from services.podworker.ports import EngineInfo
 from shared.kube.allocatable import allocatable_bytes, allocatable_cpu_milli, max_pods
 from shared.kube.node_labels import go_architecture, node_labels
+from shared.kube.quantity import Quantity, QuantityFormat
 from shared.runtime.config import KubeletConfig
 from shared.runtime.machine import Machine
 from shared.runtime.settings import Settings
@@ -40,6 +41,7 @@ def node_facts(settings: Settings, instance: str, engine: EngineInfo, machine: M
         allocatable_storage_bytes=_storage_bytes(settings),
         cgroup_driver=engine.cgroup_driver or "cgroupfs",
         cgroup_root=config.cgroup_root,
+        pod_pids_limit=max(0, config.pod_pids_limit),
         log_root=settings.log_root,
         log_max_bytes=config.log_max_bytes,
         log_max_files=config.log_max_files,
@@ -61,6 +63,7 @@ def node_limits(settings: Settings, machine: Machine, engine: EngineInfo) -> Nod
         memory_bytes=allocatable_bytes(
             machine.memory_bytes, "memory", "memory.available", config.eviction_hard, *reserved
         ),
+        amounts={"ephemeral-storage": _storage_bytes(settings), **_huge_pages()},
         pods=max_pods(config.max_pods, config.pods_per_core, machine.cores),
         traits=NodeTraits(
             name=settings.node_name,
@@ -70,6 +73,16 @@ def node_limits(settings: Settings, machine: Machine, engine: EngineInfo) -> Nod
             has_app_armor=any("name=apparmor" in option.split(",") for option in engine.security_options),
         ),
     )
+
+
+def _huge_pages() -> dict[str, int]:
+    """Bytes of each size that the kernel keeps."""
+    found = {}
+    for directory in Path("/sys/kernel/mm/hugepages").glob("hugepages-*kB"):
+        size = int(directory.name.removeprefix("hugepages-").removesuffix("kB")) * 1024
+        name = f"hugepages-{Quantity.from_value(size, QuantityFormat.BINARY_SI)}"
+        found[name] = size * int((directory / "nr_hugepages").read_text())
+    return found
 
 
 def gc_policy(config: KubeletConfig) -> GcPolicy:

@@ -27,6 +27,7 @@ from services.podworker.core.node_facts import (
     termination_log_path,
 )
 from services.podworker.core.pod_limits import PodLimits, pod_limits
+from services.podworker.core.pod_resources import bounded
 from services.podworker.core.resources import (
     CPU_PERIOD_MICROSECONDS,
     MIN_CPU_SHARES,
@@ -191,7 +192,7 @@ def container_hash(container: Container, source: str) -> str:
         fields: object = {"image": container.image, "name": container.name}
     else:
         given = msgspec.to_builtins(container).items()
-        fields = {k: v for k, v in given if k != "resources" and (v or k != "securityContext")}
+        fields = {k: v for k, v in given if k not in ("resources", "resizePolicy") and (v or k != "securityContext")}
     return blake2b(msgspec.json.encode(fields, order="sorted"), digest_size=8).hexdigest()
 
 
@@ -220,7 +221,7 @@ def sandbox_config(pod: Pod, node: NodeFacts, attempt: int) -> SandboxConfig:
         uts_mode=spaces.uts,
         user=sandbox_user(pod),
         log_directory=pod_log_directory(node, meta.namespace, meta.name, meta.uid),
-        limits=pod_limits(pod),
+        limits=pod_limits(pod, node.pod_pids_limit),
         sysctls={normal_sysctl(one.name): one.value for one in pod.spec.security_context.sysctls},
         log_max_bytes=node.log_max_bytes,
         log_max_files=node.log_max_files,
@@ -240,7 +241,7 @@ def container_config(
 ) -> ContainerConfig:
     """One attempt of a container. `source` decides the hash; `image_user` is the image's own USER; `inputs` None =
     the pod refers to nothing that must be asked for. Raises ConfigError."""
-    meta = pod.metadata
+    meta, sized = pod.metadata, bounded(pod, container)
     given = inputs or ContainerInputs(environment(pod, container, node, EnvInputs()))
     variables = given.environment.variables
     spaces = container_namespaces(pod, sandbox_id)
@@ -270,12 +271,12 @@ def container_config(
         tty=container.tty,
         stdin=container.stdin,
         stdin_once=container.stdin_once,
-        cpu_shares=cpu_shares(container),
-        cpu_quota=cpu_quota(container),
-        memory=memory_limit(container),
+        cpu_shares=cpu_shares(sized),
+        cpu_quota=cpu_quota(sized),
+        memory=memory_limit(sized),
         oom_score_adj=oom_score_adj(pod, container, node),
         cgroup_parent=cgroup_parent(pod, node),
-        pod_limits=pod_limits(pod),
+        pod_limits=pod_limits(pod, node.pod_pids_limit),
         network_mode=spaces.network,
         ipc_mode=spaces.ipc,
         pid_mode=spaces.pid,

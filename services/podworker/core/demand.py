@@ -5,7 +5,7 @@ from __future__ import annotations
 from services.podworker.core.admission import Demand, NodeTraits
 from services.podworker.core.model import Rejection
 from services.podworker.core.node_match import wants_node
-from services.podworker.core.resources import cpu_milli, memory_bytes, needed_at_once
+from services.podworker.core.pod_resources import other_names, pod_request
 from services.podworker.core.security_context import wants_app_armor
 from services.podworker.core.sysctls import normal_sysctl, refused_sysctl
 from shared.kube.pod import Pod
@@ -17,8 +17,9 @@ def demand_of(pod: Pod, node: NodeTraits = ANY_NODE) -> Demand:
     """Requests (not limits), as many as it needs at any moment, and the host ports of the regular containers. kubelet
     1.36: noderesources.Fit."""
     return Demand(
-        cpu_milli=needed_at_once(pod, lambda container: cpu_milli(container.resources.requests)),
-        memory_bytes=needed_at_once(pod, lambda container: memory_bytes(container.resources.requests)),
+        cpu_milli=pod_request(pod, "cpu"),
+        memory_bytes=pod_request(pod, "memory"),
+        amounts={name: amount for name in other_names(pod) if (amount := pod_request(pod, name))},
         host_ports=tuple(
             (port.protocol, port.host_ip, port.host_port)
             for container in pod.spec.containers

@@ -9,6 +9,7 @@ import msgspec
 
 from services.podworker.core.config_objects import ConfigError
 from services.podworker.core.node_facts import NodeFacts
+from services.podworker.core.pod_resources import bounded
 from shared.kube.pod import Container, Pod
 from shared.kube.quantity import Quantity
 from shared.kube.volumes import ResourceFieldSelector
@@ -98,7 +99,7 @@ def resource_value(pod: Pod, container: Container | None, ref: ResourceFieldSele
     if container is None:
         raise ConfigError(f"container {ref.container_name} not found")
     side, _, name = ref.resource.partition(".")
-    resources = container.resources
+    resources = bounded(pod, container).resources
     amount = (resources.limits if side == "limits" else resources.requests).get(name)
     if amount is not None:
         quantity = Quantity.parse(str(amount))

@@ -43,6 +43,8 @@ class NodeFacts(msgspec.Struct, frozen=True, kw_only=True):
     log_max_files: int = 5
     network: str = ""
     """PODBUS_NETWORK; "" = the engine's default bridge."""
+    pod_pids_limit: int = 0
+    """KubeletConfiguration podPidsLimit; 0 = none."""
     allow_negative_oom: bool = True
     """False where the kernel or the engine refuses a negative oom_score_adj (no CAP_SYS_RESOURCE)."""
     cluster_dns: tuple[str, ...] = ()

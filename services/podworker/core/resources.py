@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import PurePosixPath
 
 from services.podworker.core.node_facts import NodeFacts
-from shared.kube.pod import Container, Pod, is_sidecar
-from shared.kube.quantity import Quantity
+from services.podworker.core.pod_resources import amount_of, has_pod_level, milli_value, pod_request, value
+from shared.kube.pod import Container, Pod, Quantities, ResourceRequirements, is_sidecar
 from shared.kube.status import QOSClass
 
 CPU_PERIOD_MICROSECONDS = 100_000
@@ -18,18 +18,7 @@ SANDBOX_OOM_SCORE_ADJ = -998
 GUARANTEED_OOM_SCORE_ADJ = -997
 BEST_EFFORT_OOM_SCORE_ADJ = 1000
 NODE_CRITICAL = "system-node-critical"
-
-Quantities = Mapping[str, str | int | float]
-
-
-def milli_value(text: str | int | float) -> int:
-    """A quantity as thousandths, rounded up. Raises QuantityError when it isn't one."""
-    return Quantity.parse(str(text)).milli()
-
-
-def value(text: str | int | float) -> int:
-    """A quantity as whole units, rounded up. Raises QuantityError when it isn't one."""
-    return Quantity.parse(str(text)).value()
+_COUNTED = ("cpu", "memory")
 
 
 def cpu_milli(quantities: Quantities) -> int:
@@ -60,39 +49,28 @@ def memory_limit(container: Container) -> int:
     return memory_bytes(container.resources.limits)
 
 
-def needed_at_once(pod: Pod, amount: Callable[[Container], int]) -> int:
-    """The most that the pod needs at any moment of its life of what `amount` says for each container.
-
-    kubelet: the regular containers with all sidecars, or an init container with the sidecars that run already.
-    """
-    sidecars = most = 0
-    for container in pod.spec.init_containers:
-        if is_sidecar(container):
-            sidecars += amount(container)
-            most = max(most, sidecars)
-        else:
-            most = max(most, sidecars + amount(container))
-    return max(most, sidecars + sum(amount(container) for container in pod.spec.containers))
-
-
 def qos_class(pod: Pod) -> QOSClass:
-    """Over cpu and memory of all containers, init containers included.
+    """Over cpu and memory of all containers, init containers included; of the pod's own resources alone if it has any.
 
     kubelet: BestEffort when nothing above zero is set; Guaranteed when every container has both limits and
     the sums of requests equal those of limits; else Burstable.
     """
-    containers = [*pod.spec.init_containers, *pod.spec.containers]
-    requests = _totals(c.resources.requests for c in containers)
-    limits = _totals(c.resources.limits for c in containers)
+    if has_pod_level(pod):
+        each = [pod.spec.resources]
+        requests = {name: amount for name in _COUNTED if (amount := pod_request(pod, name, with_overhead=False))}
+        limits = {name: amount for name in _COUNTED if (amount := amount_of(pod.spec.resources.limits, name))}
+    else:
+        each = [container.resources for container in (*pod.spec.init_containers, *pod.spec.containers)]
+        requests, limits = _totals(one.requests for one in each), _totals(one.limits for one in each)
     if not requests and not limits:
         return "BestEffort"
-    if requests == limits and all(_has_both_limits(c) for c in containers):
+    if requests == limits and all(_has_both_limits(one) for one in each):
         return "Guaranteed"
     return "Burstable"
 
 
-def _has_both_limits(container: Container) -> bool:
-    limits = container.resources.limits
+def _has_both_limits(resources: ResourceRequirements) -> bool:
+    limits = resources.limits
     return cpu_milli(limits) > 0 and memory_bytes(limits) > 0
 
 
@@ -100,7 +78,7 @@ def _totals(resources: Iterable[Quantities]) -> dict[str, int]:
     """Sums in milli units of cpu and memory amounts above zero; what nobody sets isn't there."""
     totals: dict[str, int] = {}
     for quantities in resources:
-        for name in ("cpu", "memory"):
+        for name in _COUNTED:
             amount = milli_value(quantities.get(name, 0))
             if amount > 0:
                 totals[name] = totals.get(name, 0) + amount
@@ -121,13 +99,24 @@ def _oom_score_adj(pod: Pod, container: Container, node_memory: int) -> int:
         case "BestEffort":
             return BEST_EFFORT_OOM_SCORE_ADJ
         case "Burstable":
-            request = memory_bytes(container.resources.requests)
+            more = _shared_out(pod)
+            request = memory_bytes(container.resources.requests) + more
             if container in pod.spec.init_containers and is_sidecar(container):
                 # kubelet: a sidecar goes no earlier than the regular containers that it serves.
-                request = max(request, min(memory_bytes(c.resources.requests) for c in pod.spec.containers))
+                request = max(
+                    request, min(memory_bytes(c.resources.requests) + _shared_out(pod) for c in pod.spec.containers)
+                )
             share = 1000 * request // node_memory if node_memory > 0 else 0
             # kubelet: 3 keeps it above a Guaranteed pod, 999 below a BestEffort one.
             return max(3, min(999, 1000 - share))
+
+
+def _shared_out(pod: Pod) -> int:
+    """kubelet: what the pod requests beyond its containers' own requests counts for each of them in equal parts."""
+    if "memory" not in pod.spec.resources.requests:
+        return 0
+    own = sum(memory_bytes(c.resources.requests) for c in pod.spec.containers)
+    return max(0, memory_bytes(pod.spec.resources.requests) - own) // len(pod.spec.containers)
 
 
 def clamped_oom(score: int, node: NodeFacts) -> int:

@@ -11,6 +11,7 @@ from typing import Any
 
 from services.source.core.field_errors import FieldErrors, child_key
 from services.source.core.unsupported_volumes import refuse_unsupported_mounts, refuse_unsupported_volumes
+from services.source.core.validate_resources import HUGE_PAGES
 
 JsonObject = dict[str, Any]
 
@@ -31,7 +32,9 @@ _SPEC_RUN = frozenset(
         "imagePullSecrets",
         "hostnameOverride",
         "initContainers",
+        "overhead",
         "readinessGates",
+        "resources",
         "restartPolicy",
         "setHostnameAsFQDN",
         "shareProcessNamespace",
@@ -104,7 +107,7 @@ _CONTAINER = frozenset(
         "workingDir",
     )
 )
-_RESOURCES = frozenset(("cpu", "memory"))
+_RESOURCES = frozenset(("cpu", "memory", "ephemeral-storage"))
 
 
 def refuse_unsupported(spec: JsonObject, path: str, errors: FieldErrors) -> None:
@@ -133,7 +136,7 @@ def _refuse_in_container(container: JsonObject, path: str, errors: FieldErrors) 
         errors.add(f"{path}.resources.claims", MESSAGE)
     for side in ("requests", "limits"):
         for name in resources.get(side) or {}:
-            if name not in _RESOURCES:
+            if name not in _RESOURCES and not name.startswith(HUGE_PAGES):
                 errors.add(child_key(f"{path}.resources.{side}", name), MESSAGE)
 
 

@@ -8,6 +8,7 @@ from typing import Any
 from services.source.core.field_errors import FieldErrors
 from services.source.core.validate_containers import RESTART_POLICIES, PodFacts, validate_containers
 from services.source.core.validate_meta import validate_object_meta
+from services.source.core.validate_pod_resources import validate_pod_consistency
 from services.source.core.validate_resources import validate_resource_list, validate_resources
 from services.source.core.validate_scheduling import validate_scheduling
 from services.source.core.validate_security import validate_pod_security
@@ -54,6 +55,7 @@ def validate_pod(pod: JsonObject, prefix: str, errors: FieldErrors) -> None:
     validate_pod_security(spec, path, errors)
     if "resources" in spec:
         validate_resources(spec["resources"], f"{path}.resources", claims, errors, of_pod=True)
+        validate_pod_consistency(spec, path, errors)
     validate_resource_list(spec.get("overhead") or {}, f"{path}.overhead", errors)
     for field in ("serviceAccountName", "runtimeClassName"):
         if spec.get(field):
