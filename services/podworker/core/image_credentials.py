@@ -10,7 +10,6 @@ import binascii
 import fnmatch
 from collections.abc import Iterable, Iterator, Mapping
 from hashlib import blake2b
-from urllib.parse import SplitResult, urlsplit
 
 import msgspec
 
@@ -127,29 +126,27 @@ def _each_once(found: Iterable[Credential]) -> Iterator[Credential]:
 
 def _key(server: str) -> str:
     """`https://registry.test/v1/` -> `registry.test`; a path narrows."""
-    url = _split(server)
-    path = url.path
+    host, path = _split(server)
     if path.startswith(("/v1/", "/v2/")):
         path = path[3:]
-    return url.netloc if path in ("", "/") else url.netloc + path
+    return host if path in ("", "/") else host + path
 
 
-def _split(text: str) -> SplitResult:
-    return urlsplit(text if text.startswith(("http://", "https://")) else f"https://{text}")
+def _split(text: str) -> tuple[str, str]:
+    """(host with its port, path with its slash), without the scheme."""
+    host, slash, path = text.removeprefix("https://").removeprefix("http://").partition("/")
+    return host, slash + path
 
 
-def _matches(pattern: SplitResult, target: SplitResult) -> bool:
+def _matches(pattern: tuple[str, str], target: tuple[str, str]) -> bool:
     """Each part of the host may hold `*`; ports must be equal; the path is a beginning."""
-    try:
-        host, port, wanted, wanted_port = pattern.hostname, pattern.port, target.hostname, target.port
-    except ValueError:
-        return False
-    ours, theirs = (host or "").split("."), (wanted or "").split(".")
+    (host, _, port), (wanted, _, wanted_port) = pattern[0].partition(":"), target[0].partition(":")
+    ours, theirs = host.split("."), wanted.split(".")
     return (
         port == wanted_port
         and len(ours) == len(theirs)
         and all(fnmatch.fnmatchcase(part, glob) for glob, part in zip(ours, theirs, strict=True))
-        and target.path.startswith(pattern.path)
+        and target[1].startswith(pattern[1])
     )
 
 
