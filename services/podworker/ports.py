@@ -11,7 +11,7 @@ import msgspec
 from services.podworker.core.admission import Demand as Demand
 from services.podworker.core.admission import NodeLimits as NodeLimits
 from services.podworker.core.config_objects import ConfigObject
-from services.podworker.core.container_config import ContainerConfig, Mount, SandboxConfig
+from services.podworker.core.container_config import ContainerConfig, ContainerUpdate, Mount, SandboxConfig
 from services.podworker.core.image_access import PulledImage
 from services.podworker.core.image_credentials import Credential
 from services.podworker.core.image_gc import Disk, LocalImage
@@ -112,6 +112,11 @@ class ContainerRuntime(Protocol):
 
     async def start_container(self, container_id: str) -> None:
         """Raises RuntimeRefused("RunContainerError", text); the container then stays, as exited."""
+        ...
+
+    async def update_container(self, container_id: str, update: ContainerUpdate) -> None:
+        """Other resources for a running container, and for its pod's cgroup: what grows grows there first, what shrinks
+        shrinks there last. Raises RuntimeRefused("ResizeError", text)."""
         ...
 
     async def signal_container(self, container_id: str, signal: str) -> None:
@@ -300,6 +305,10 @@ class PodStore(Protocol):
     def admit(self, memory: PodMemory, body: bytes, demand: Demand, limits: NodeLimits) -> Rejection | None:
         """One BEGIN IMMEDIATE transaction over all admitted, not ended pods: stores the pod as admitted, or
         as rejected with the reason that is returned."""
+        ...
+
+    def resize(self, memory: PodMemory, body: bytes, demand: Demand, limits: NodeLimits) -> Rejection | None:
+        """The same for other resources of an admitted pod; nothing is stored when they don't fit."""
         ...
 
     def delete(self, uid: str) -> None: ...

@@ -9,6 +9,8 @@ from typing import Literal
 
 import msgspec
 
+from shared.kube.pod import ResourceRequirements
+
 PodPhase = Literal["Pending", "Running", "Succeeded", "Failed", "Unknown"]
 ConditionStatus = Literal["True", "False", "Unknown"]
 TERMINAL: tuple[PodPhase, ...] = ("Succeeded", "Failed")
@@ -57,6 +59,10 @@ class ContainerStatus(_Object, frozen=True, kw_only=True):
     image_id: str = msgspec.field(name="imageID")
     container_id: str = msgspec.field(default="", name="containerID")
     started: bool
+    allocated_resources: dict[str, str | int | float] = {}
+    """Requests, as granted."""
+    resources: ResourceRequirements | None = None
+    """What it really has; None = not known (of ephemeral containers)."""
     stop_signal: str = ""
     """Only where the container's definition names one."""
 

@@ -18,7 +18,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from services.podworker.core.container_config import ContainerConfig, SandboxConfig
+from services.podworker.core.container_config import ContainerConfig, ContainerUpdate, SandboxConfig
 from services.podworker.core.image_credentials import Credential
 from services.podworker.core.model import RuntimePod
 from services.podworker.ports import (
@@ -171,6 +171,9 @@ class EngineClient:
 
     async def start_container(self, container_id: str) -> None:
         await self._call("start_container", container_id)
+
+    async def update_container(self, container_id: str, update: ContainerUpdate) -> None:
+        await self._call("update_container", container_id, update)
 
     async def signal_container(self, container_id: str, signal: str) -> None:
         await self._call("signal_container", container_id, signal)

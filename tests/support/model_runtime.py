@@ -23,7 +23,9 @@ import re
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from services.podworker.core.container_config import ContainerConfig, SandboxConfig
+from msgspec.structs import replace
+
+from services.podworker.core.container_config import ContainerConfig, ContainerUpdate, SandboxConfig
 from services.podworker.core.hook_labels import handler_from_labels
 from services.podworker.core.image_credentials import Credential
 from services.podworker.core.model import RunState, RuntimeContainer, RuntimePod, RuntimeSandbox
@@ -259,6 +261,15 @@ class ModelRuntime:
         self._refuse_foreign(container_id)
         return await self.commands.exec_sync(container_id, command, seconds)
 
+    async def update_container(self, container_id: str, update: ContainerUpdate) -> None:
+        container = self._container(container_id)
+        self.calls.append(("update_container", container_id))
+        if text := container.script.get("update-error"):
+            raise RuntimeRefused("ResizeError", text)
+        container.config = replace(
+            container.config, cpu_shares=update.cpu_shares, cpu_quota=update.cpu_quota, memory=update.memory
+        )
+
     # -- ImageService
 
     async def image(self, reference: str) -> ImageInfo | None:
@@ -368,6 +379,9 @@ def _show_container(container: ModelContainer) -> RuntimeContainer:
         finished_at=container.finished_at,
         exit_code=container.exit_code,
         error=container.error,
+        cpu_shares=config.cpu_shares,
+        cpu_quota=config.cpu_quota,
+        memory=config.memory,
         hash=config.labels[names.ANNOTATION_HASH],
         pre_stop=handler_from_labels(
             config.labels.get(names.ANNOTATION_PRE_STOP, ""), config.labels.get(names.ANNOTATION_PORTS, "")

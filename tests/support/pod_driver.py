@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 from services.podworker.core import results
 from services.podworker.core.actions import compute_pod_actions
-from services.podworker.core.container_config import container_config, sandbox_config
+from services.podworker.core.container_config import ContainerUpdate, container_config, sandbox_config
 from services.podworker.core.generate import generate_status, remember_status
 from services.podworker.core.images import never_pull_message, pull_decision
 from services.podworker.core.model import PodMemory, RuntimePod
@@ -23,7 +23,9 @@ from services.podworker.core.plan import (
     StartContainer,
     StopSandbox,
     SyncConfig,
+    UpdateContainer,
 )
+from services.podworker.core.pod_limits import PodLimits
 from services.podworker.core.state import nothing_of
 from services.podworker.ports import ImagePullFailed, RuntimeRefused
 from shared.kube.pod import Pod, container_named
@@ -132,6 +134,15 @@ class PodDriver:
                 self._pull(action)
             case StartContainer():
                 self._start(action)
+            case UpdateContainer():
+                update = ContainerUpdate(
+                    cpu_shares=action.cpu_shares,
+                    cpu_quota=action.cpu_quota,
+                    memory=action.memory,
+                    cgroup_parent="",
+                    pod_limits=PodLimits(),
+                )
+                run_now(engine.update_container(action.container_id, update))
             case Signal():
                 run_now(engine.signal_container(action.container_id, action.signal))
             case Kill():

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from services.podworker.adapters import docker_names
 from services.podworker.adapters.cgroup_parent import PodCgroups
+from services.podworker.adapters.container_usage import refuse_below_usage
 from services.podworker.adapters.docker_calls import DockerCalls
 from services.podworker.adapters.docker_events import EventStream
 from services.podworker.adapters.docker_observe import Observer
@@ -24,7 +25,7 @@ from services.podworker.adapters.docker_translate import (
     sandbox_payload,
 )
 from services.podworker.adapters.pod_files import PodFiles
-from services.podworker.core.container_config import ContainerConfig, SandboxConfig
+from services.podworker.core.container_config import ContainerConfig, ContainerUpdate, SandboxConfig
 from services.podworker.core.model import RuntimePod, RuntimeSandbox
 from services.podworker.core.node_facts import DNSConfig
 from services.podworker.ports import EngineInfo, RuntimeRefused
@@ -90,6 +91,26 @@ class DockerRuntime:
     async def start_container(self, container_id: str) -> None:
         with _refusals("RunContainerError"):
             await self._calls.run(lambda client: self._start(client, container_id))
+
+    async def update_container(self, container_id: str, update: ContainerUpdate) -> None:
+        def call(client: APIClient) -> None:
+            refuse_below_usage(client, container_id, update.memory)
+            # Twice: what grows must be there before the container's, what shrinks is refused until after.
+            self._cgroups.limit(update.cgroup_parent, update.pod_limits)
+            client.update_container(
+                container_id,
+                cpu_shares=update.cpu_shares,
+                cpu_period=update.cpu_period,
+                cpu_quota=update.cpu_quota or -1,
+                # A limit can't be taken away by it: 0 leaves the old one.
+                mem_limit=update.memory or None,
+                memswap_limit=update.memory or None,
+            )
+            self._observer.forget(container_id)
+            self._cgroups.limit(update.cgroup_parent, update.pod_limits)
+
+        with _refusals("ResizeError"):
+            await self._calls.run(call)
 
     async def signal_container(self, container_id: str, signal: str) -> None:
         def call(client: APIClient) -> None:

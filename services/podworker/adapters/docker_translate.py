@@ -12,7 +12,13 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from services.podworker.core.container_config import WITHHELD, ContainerConfig, Mount, PortMapping, SandboxConfig
+from services.podworker.core.container_config import (
+    WITHHELD,
+    ContainerConfig,
+    Mount,
+    PortMapping,
+    SandboxConfig,
+)
 from services.podworker.core.hook_labels import handler_from_labels
 from services.podworker.core.model import RunState, RuntimeContainer, RuntimePod, RuntimeSandbox
 from services.podworker.ports import ImageInfo
@@ -289,6 +295,7 @@ def _container(inspect: Json, labels: Mapping[str, str], attempt: int, image: Js
     tags = (image or {}).get("RepoTags") or ()
     digests = (image or {}).get("RepoDigests") or ()
     sidecar = labels.get(names.LABEL_SIDECAR, "")
+    host = inspect.get("HostConfig") or {}
     return RuntimeContainer(
         id=inspect["Id"],
         name=labels.get(names.LABEL_CONTAINER_NAME, ""),
@@ -305,6 +312,9 @@ def _container(inspect: Json, labels: Mapping[str, str], attempt: int, image: Js
         error=_start_error(state.get("Error") or "", labels),
         pid=int(state.get("Pid") or 0),
         hash=labels.get(names.ANNOTATION_HASH, ""),
+        cpu_shares=int(host.get("CpuShares") or 0),
+        cpu_quota=max(0, int(host.get("CpuQuota") or 0)),
+        memory=max(0, int(host.get("Memory") or 0)),
         pre_stop=handler_from_labels(labels.get(names.ANNOTATION_PRE_STOP, ""), labels.get(names.ANNOTATION_PORTS, "")),
         sidecar=int(sidecar) if sidecar.isdigit() else None,
     )

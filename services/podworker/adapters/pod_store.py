@@ -74,13 +74,15 @@ class SqlitePodStore:
             if not (memory.admitted or before):
                 rejection = judge(demand, limits, _usage(transaction, memory.uid), memory.source)
             judged = msgspec.structs.replace(memory, admitted=rejection is None, rejection=rejection)
-            wants = {
-                "cpu_milli": demand.cpu_milli,
-                "memory_bytes": demand.memory_bytes,
-                "host_ports": json.dumps(demand.host_ports),
-                "amounts": json.dumps(demand.amounts),
-            }
-            _put(transaction, judged, body, wants)
+            _put(transaction, judged, body, _wants(demand))
+        return rejection
+
+    def resize(self, memory: PodMemory, body: bytes, demand: Demand, limits: NodeLimits) -> Rejection | None:
+        with self._writing() as transaction:
+            # judged as the API's pods are: nothing is preempted for it
+            rejection = judge(demand, limits, _usage(transaction, memory.uid), "api")
+            if rejection is None:
+                _put(transaction, memory, body, _wants(demand))
         return rejection
 
     def delete(self, uid: str) -> None:
@@ -128,6 +130,15 @@ class SqlitePodStore:
 
 def _stored(row: sqlite3.Row) -> StoredPod:
     return StoredPod(memory=_memory.decode(row["memory"]), body=row["body"], rev=row["rev"])
+
+
+def _wants(demand: Demand) -> dict[str, Any]:
+    return {
+        "cpu_milli": demand.cpu_milli,
+        "memory_bytes": demand.memory_bytes,
+        "host_ports": json.dumps(demand.host_ports),
+        "amounts": json.dumps(demand.amounts),
+    }
 
 
 def _put(transaction: Transaction, memory: PodMemory, body: bytes, wants: dict[str, Any]) -> int:

@@ -20,6 +20,7 @@ from services.podworker.core.model import PodMemory, RuntimePod
 from services.podworker.core.phase import is_terminal, projected_phase
 from services.podworker.core.plan import CreateSandbox, Draft, Plan, StopSandbox, SyncConfig
 from services.podworker.core.regular_containers import starts_in_new_sandbox, sync_containers
+from services.podworker.core.resize import end_resize
 from services.podworker.core.restart_all import begin_restart_all, restart_all
 from services.podworker.core.restarts import STOPPED_FOR_SANDBOX
 from services.podworker.core.sandboxes import usable_sandbox
@@ -74,6 +75,7 @@ def _sync(draft: Draft, pod: Pod) -> None:
         _renew_sandbox(draft, pod)
     else:
         sync_containers(draft, pod, sandbox)
+    end_resize(draft, pod)
     stopping.prune(draft)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from services.podworker.core.container_states import Statuses
-from services.podworker.core.model import Failure
+from services.podworker.core.model import Failure, ResizePending, Resizing
 from services.podworker.core.restart_rules import RESTART_ALL
 from shared.kube.pod import GivenCondition, Pod, is_sidecar
 from shared.kube.status import ConditionStatus, PodCondition, PodPhase, PodStatus
@@ -44,6 +44,8 @@ class PodFacts(NamedTuple):
     restarts_all: bool = False
     """All containers are being removed to start over."""
     failure: Failure | None = None
+    resize_pending: ResizePending | None = None
+    resizing: Resizing | None = None
 
 
 def pod_conditions(
@@ -64,6 +66,11 @@ def pod_conditions(
     }
     if _has_rule_for_all(pod):
         answers["AllContainersRestarting"] = _restarting_all(facts)
+    if facts.resize_pending is not None:
+        answers["PodResizePending"] = _Answer("True", facts.resize_pending.reason, facts.resize_pending.message)
+    if facts.resizing is not None:
+        error = facts.resizing.error
+        answers["PodResizeInProgress"] = _Answer("True", "Error" if error else "", error)
     generation = pod.metadata.generation
     owned = [_condition(kind, answer, previous, generation, now) for kind, answer in answers.items()]
     return [*_given(pod.status.conditions, now), *owned]

@@ -181,6 +181,17 @@ class ContainerConfig(msgspec.Struct, frozen=True, kw_only=True):
     """What is in it, but for the pod's addresses."""
 
 
+class ContainerUpdate(msgspec.Struct, frozen=True, kw_only=True):
+    """Other resources for one that runs."""
+
+    cpu_shares: int
+    cpu_period: int = CPU_PERIOD_MICROSECONDS
+    cpu_quota: int = 0
+    memory: int = 0
+    cgroup_parent: str
+    pod_limits: PodLimits
+
+
 def container_hash(container: Container, source: str) -> str:
     """A fingerprint of the definition, kept in a label: when it differs, the running container is replaced.
 

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
+from services.podworker.core.container_resources import with_resources
 from services.podworker.core.hooks import POST_START_HOOK_ERROR
 from services.podworker.core.lost_containers import (
     LOST_AT_END,
@@ -52,8 +53,8 @@ class Statuses(NamedTuple):
 
 def all_statuses(pod: Pod, memory: PodMemory, runtime: RuntimePod) -> Statuses:
     """Of all containers of the pod."""
-    init = [_init_status(pod, c, memory, runtime) for c in pod.spec.init_containers]
-    regular = [_status(pod, c, memory, runtime) for c in pod.spec.containers]
+    init = [_sized(_init_status(pod, c, memory, runtime), pod, c, runtime) for c in pod.spec.init_containers]
+    regular = [_sized(_status(pod, c, memory, runtime), pod, c, runtime) for c in pod.spec.containers]
     ephemeral = [_status(pod, c, memory, runtime) for c in pod.spec.ephemeral_containers]
     if has_ended(memory, runtime):
         init, regular = settled(pod, init, regular)
@@ -63,6 +64,10 @@ def all_statuses(pod: Pod, memory: PodMemory, runtime: RuntimePod) -> Statuses:
         regular=sorted((_cut(status, share) for status in regular), key=lambda status: status.name),
         ephemeral=sorted((_cut(status, share) for status in ephemeral), key=lambda status: status.name),
     )
+
+
+def _sized(status: ContainerStatus, pod: Pod, container: Container, runtime: RuntimePod) -> ContainerStatus:
+    return with_resources(status, pod, container, runtime.newest(container.name))
 
 
 def has_ended(memory: PodMemory, runtime: RuntimePod) -> bool:

@@ -30,6 +30,8 @@ def generate_status(pod: Pod, memory: PodMemory, runtime: RuntimePod, *, node_ip
         can_start_containers=usable_sandbox(pod, runtime) is not None,
         restarts_all=bool(memory.restart_all),
         failure=memory.failure,
+        resize_pending=memory.resize_pending,
+        resizing=memory.resizing,
     )
     ips = _addresses(pod, memory, runtime, node_ip)
     return PodStatus(

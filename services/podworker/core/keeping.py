@@ -8,11 +8,13 @@ from services.podworker.core import hooks
 from services.podworker.core.container_config import container_hash
 from services.podworker.core.model import RuntimeContainer, RuntimeSandbox, Verdicts
 from services.podworker.core.plan import Draft
+from services.podworker.core.resize import resize_restarts, sync_resize
 from services.podworker.core.restart_rules import policy_of
 from services.podworker.core.restarts import (
     STOPPED_AS_STRAY,
     STOPPED_FOR_DEFINITION,
     STOPPED_FOR_PROBE,
+    STOPPED_FOR_RESIZE,
     STOPPED_FOR_SANDBOX,
 )
 from services.podworker.core.stopping import stop_container
@@ -40,6 +42,7 @@ def keep(draft: Draft, pod: Pod, container: Container, instance: RuntimeContaine
         stop_container(draft, instance, deadline=deadline, reason=ending.reason, message=ending.message)
     else:
         hooks.sync_post_start(draft, container, instance)
+        sync_resize(draft, pod, container, instance)
     if hooks.post_start_pending(container, instance, draft.memory):
         draft.hold(container.name)
 
@@ -53,6 +56,8 @@ def _ending(draft: Draft, pod: Pod, container: Container, instance: RuntimeConta
     if instance.hash and instance.hash != container_hash(container, draft.memory.source):
         message = f"{word} {container.name} definition changed, will be restarted"
         return _Ending(STOPPED_FOR_DEFINITION, message, grace)
+    if resize_restarts(pod, container, instance, draft.memory):
+        return _Ending(STOPPED_FOR_RESIZE, f"{word} {container.name} resize requires restart", grace)
     failed = _failed_probe(container, draft.memory.verdicts.get(instance.id, _NOTHING_YET))
     if failed is None:
         return None

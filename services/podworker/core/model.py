@@ -10,7 +10,7 @@ from typing import Literal
 
 import msgspec
 
-from shared.kube.pod import Handler
+from shared.kube.pod import Handler, ResourceRequirements
 from shared.kube.status import PodStatus
 
 RunState = Literal["created", "running", "exited", "unknown"]
@@ -49,6 +49,11 @@ class RuntimeContainer(_Fact, frozen=True, kw_only=True):
     """The hook of the definition that it was started with, from its label, the port as a number."""
     sidecar: int | None = None
     """A sidecar's place among the pod's init containers, from its label: at the pod's end they go in reverse."""
+    cpu_shares: int = 0
+    cpu_quota: int = 0
+    """Microseconds per period of 100 ms; 0 = unlimited."""
+    memory: int = 0
+    """Bytes; 0 = unlimited."""
     termination_message: str = ""
     """Read by the adapter once the container has exited, by the policy in its labels, cut (lifecycle 4.4)."""
 
@@ -166,6 +171,22 @@ class Rejection(_Fact, frozen=True, kw_only=True):
     message: str
 
 
+class ResizePending(_Fact, frozen=True, kw_only=True):
+    """The definition wants other resources than the pod was granted, and doesn't get them."""
+
+    reason: str
+    """Deferred or Infeasible."""
+    message: str
+
+
+class Resizing(_Fact, frozen=True, kw_only=True):
+    """Resources were granted, and what runs is being given them."""
+
+    error: str = ""
+    """Why the last try failed."""
+    retry_at: float = 0.0
+
+
 class Anchor(_Fact, frozen=True, kw_only=True):
     """When a memory was stored, on three clocks: tells a reboot or a clock step from time that passed."""
 
@@ -217,6 +238,10 @@ class PodMemory(_Fact, frozen=True, kw_only=True):
     restarted: dict[str, int] = {}
     """By container name, what the last RestartAllContainers removed: the highest attempt. Until an instance after it
     has ended, it's the container's last state."""
+    allocated: dict[str, ResourceRequirements] = {}
+    """By container name, the resources that it has been granted, while the definition wants others; {} = the same."""
+    resize_pending: ResizePending | None = None
+    resizing: Resizing | None = None
     ips: tuple[str, ...] = ()
     """The last addresses, kept in the final status."""
     status: PodStatus | None = None

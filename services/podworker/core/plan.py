@@ -59,6 +59,17 @@ class StartContainer(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """What `results` stores once the start was tried."""
 
 
+class UpdateContainer(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """Give a running container other resources, its pod's cgroup with it."""
+
+    container_id: str
+    name: str
+    cpu_shares: int
+    cpu_quota: int
+    memory: int
+    reason: str
+
+
 class Signal(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """Send the stop signal and don't wait."""
 
@@ -106,7 +117,17 @@ class HookRun(msgspec.Struct, frozen=True, kw_only=True):
     handler: Handler
 
 
-Action = CreateSandbox | PullImage | StartContainer | Signal | Kill | RemoveContainer | StopSandbox | RemoveSandbox
+Action = (
+    CreateSandbox
+    | PullImage
+    | StartContainer
+    | UpdateContainer
+    | Signal
+    | Kill
+    | RemoveContainer
+    | StopSandbox
+    | RemoveSandbox
+)
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):

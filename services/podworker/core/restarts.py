@@ -17,6 +17,9 @@ STOPPED_FOR_SANDBOX = "sandbox"
 STOPPED_FOR_PROBE = "probe"
 STOPPED_FOR_RESTART_ALL = "restartAll"
 STOPPED_AS_STRAY = "removed"
+STOPPED_FOR_RESIZE = "resize"
+
+_NOT_ITS_OWN = (STOPPED_FOR_DEFINITION, STOPPED_FOR_SANDBOX, STOPPED_FOR_RESTART_ALL, STOPPED_FOR_RESIZE)
 
 
 def is_replaced(pod: Pod, memory: PodMemory, instance: RuntimeContainer) -> bool:
@@ -27,7 +30,7 @@ def is_replaced(pod: Pod, memory: PodMemory, instance: RuntimeContainer) -> bool
     all whose policy isn't Never, and rules aren't asked.
     """
     match _stop_reason(memory, instance):
-        case "definition" | "restartAll":
+        case "definition" | "restartAll" | "resize":
             return True
         case "sandbox":
             return pod.spec.restart_policy != "Never"
@@ -39,7 +42,7 @@ def is_replaced(pod: Pod, memory: PodMemory, instance: RuntimeContainer) -> bool
 
 def counts_as_crash(memory: PodMemory, instance: RuntimeContainer) -> bool:
     """Whether the next start waits for a back-off: not where we ended it for reasons that aren't its own."""
-    return _stop_reason(memory, instance) not in (STOPPED_FOR_DEFINITION, STOPPED_FOR_SANDBOX, STOPPED_FOR_RESTART_ALL)
+    return _stop_reason(memory, instance) not in _NOT_ITS_OWN
 
 
 def ended_by_itself(memory: PodMemory, instance: RuntimeContainer) -> bool:

@@ -6,7 +6,13 @@ import logging
 from collections.abc import Callable, Sequence
 
 from services.podworker.core import events_text, images
-from services.podworker.core.container_config import WITHHELD, ContainerInputs, container_config, sandbox_config
+from services.podworker.core.container_config import (
+    WITHHELD,
+    ContainerInputs,
+    ContainerUpdate,
+    container_config,
+    sandbox_config,
+)
 from services.podworker.core.deadline import deadline_of
 from services.podworker.core.dns import dns_events
 from services.podworker.core.events_text import PodEvent
@@ -27,7 +33,11 @@ from services.podworker.core.plan import (
     StartContainer,
     StopSandbox,
     SyncConfig,
+    UpdateContainer,
 )
+from services.podworker.core.pod_limits import pod_limits
+from services.podworker.core.resize import record_resize_failed
+from services.podworker.core.resources import cgroup_parent
 from services.podworker.core.results import (
     CREATE_CONTAINER_CONFIG_ERROR,
     ERR_IMAGE_NEVER_PULL,
@@ -164,6 +174,9 @@ class Execution:
                 if action.name not in self._skipped and not self._is_late():
                     await self._start(action)
                 return True
+            case UpdateContainer():
+                await self._update(action)
+                return True
             case Signal():
                 await runtime.signal_container(action.container_id, action.signal)
             case Kill():
@@ -176,6 +189,24 @@ class Execution:
                 await runtime.remove_pod_sandbox(action.sandbox_id)
         self._done(action)
         return True
+
+    async def _update(self, action: UpdateContainer) -> None:
+        assert self._pod is not None
+        node = self._with.node
+        update = ContainerUpdate(
+            cpu_shares=action.cpu_shares,
+            cpu_quota=action.cpu_quota,
+            memory=action.memory,
+            cgroup_parent=cgroup_parent(self._pod, node),
+            pod_limits=pod_limits(self._pod, node.pod_pids_limit),
+        )
+        try:
+            await self._with.runtime.update_container(action.container_id, update)
+        except RuntimeRefused as error:
+            log.info("resize refused pod=%s container=%s error=%s", self._name, action.name, error.message)
+            now = self._with.clock.now()
+            self.memory, events = record_resize_failed(self.memory, action.name, error.message, now)
+            self.events.extend(events)
 
     def _is_late(self) -> bool:
         """The pod's time ran out during a pull: the next look ends it."""

@@ -99,6 +99,16 @@ class Recorder:
         self._worked()
         return rejection
 
+    def resize(self, record: PodRecord, memory: PodMemory, demand: Demand, limits: NodeLimits) -> Rejection | None:
+        """Raises StoreUnavailable: what can't be stored isn't granted."""
+        try:
+            rejection = self._store.resize(replace(memory, anchor=self._anchor()), record.body, demand, limits)
+        except StoreUnavailable as error:
+            self._failed(error)
+            raise
+        self._worked()
+        return rejection
+
     def forget(self, record: PodRecord, uid: str, *, is_removed: bool = False) -> None:
         """The pod is gone. `is_removed`: its source took it away, so it stays known that this generation has ended.
         Raises StoreUnavailable."""

@@ -19,6 +19,7 @@ from services.podworker.core.generate import generate_status, remember_status
 from services.podworker.core.hooks import record_hook_end
 from services.podworker.core.model import PodMemory, RuntimePod
 from services.podworker.core.plan import Plan
+from services.podworker.core.resize import keep_granted
 from services.podworker.core.resources import cgroup_parent
 from services.podworker.core.state import (
     adopt,
@@ -33,6 +34,7 @@ from services.podworker.handlers.hooks import PodHooks
 from services.podworker.handlers.pod_context import PodContext
 from services.podworker.handlers.pod_record import PodRecord
 from services.podworker.handlers.probes import PodProbes
+from services.podworker.handlers.resizing import resized
 from services.podworker.ports import RuntimeRefused, RuntimeUnavailable, StoredPod, StoreUnavailable
 from shared.kube.pod import Pod, decode_pod
 
@@ -204,7 +206,9 @@ class PodTask:
                 if judged is None:
                     return self._now() + READMIT_SECONDS
                 memory = judged
-            pod = self._definition()
+            if (pod := self._definition()) is not None:
+                pod, memory, events = resized(self.context, self.record, pod, memory)
+                self._tell(events)
             plan = compute_pod_actions(pod, memory, shown, now=self._now(), config=self.context.executor.config)
             if is_known and (plan.actions or plan.memory.termination is not None):
                 is_known = False  # before anything is done, it's looked at
@@ -244,6 +248,7 @@ class PodTask:
         if desired is not None:
             merged = merge_update(memory, desired)
             if merged.gen == desired.gen and merged.termination is None:
+                merged = keep_granted(merged, self.record.body, bytes(desired.body))
                 self.record.body = bytes(desired.body)
             if memory is None and runtime is not None and (runtime.containers or runtime.sandboxes):
                 merged = adopt(merged, runtime, self._now())

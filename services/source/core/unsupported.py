@@ -93,6 +93,7 @@ _CONTAINER = frozenset(
         "name",
         "ports",
         "readinessProbe",
+        "resizePolicy",
         "resources",
         "restartPolicy",
         "restartPolicyRules",

@@ -52,6 +52,7 @@ def test_a_running_container_is_ready_and_started() -> None:
         "imageID": "docker://sha256:1",
         "containerID": f"docker://{'f' * 64}",
         "started": True,
+        "resources": {},
     }
 
 
@@ -66,6 +67,7 @@ def test_a_container_that_was_not_made_yet_is_creating() -> None:
         "image": "busybox:1.36",
         "imageID": "",
         "started": False,
+        "resources": {},
     }
 
 

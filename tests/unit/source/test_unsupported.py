@@ -47,7 +47,6 @@ def test_a_field_of_the_spec_is_refused(spec: str, field: str) -> None:
 @pytest.mark.parametrize(
     ("container", "field"),
     [
-        ("resizePolicy: [{resourceName: cpu, restartPolicy: NotRequired}]", "resizePolicy"),
         ("securityContext: {seLinuxOptions: {level: s0}}", "securityContext.seLinuxOptions"),
         ("resources: {limits: {example.com/gpu: 1}}", "resources.limits[example.com/gpu]"),
     ],
@@ -57,8 +56,8 @@ def test_a_field_of_a_container_is_refused(container: str, field: str) -> None:
 
 
 def test_init_containers_are_looked_through_as_well() -> None:
-    spec = "initContainers: [{name: i, image: x:1, restartPolicy: Always, resizePolicy: [{resourceName: cpu}]}]"
-    assert f"spec.initContainers[0].resizePolicy: {MESSAGE}" in problems_of(spec)
+    spec = "initContainers: [{name: i, image: x:1, restartPolicy: Always, resources: {claims: [{name: d}]}}]"
+    assert f"spec.initContainers[0].resources.claims: {MESSAGE}" in problems_of(spec)
 
 
 def test_huge_pages_and_recursive_read_only_are_refused_by_their_values() -> None:
