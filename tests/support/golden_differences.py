@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+import socket
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from tests.support.golden_form import Json, differences
@@ -21,6 +23,13 @@ class Listed(NamedTuple):
 
 ABSENT = "<absent>"
 
+
+def may_give_all_capabilities() -> bool:
+    """Whether a privileged container can start: without CAP_SYS_RESOURCE it can't."""
+    (bounding,) = re.findall(r"CapBnd:\s*(\S+)", Path("/proc/self/status").read_text())
+    return bool(int(bounding, 16) >> 24 & 1)
+
+
 LISTED = (
     Listed(
         "a03|a08|a10|a25",
@@ -33,6 +42,30 @@ LISTED = (
         r"\.pod\.init\.[^.]+\.started",
         lambda theirs, ours: theirs is None and ours is False,
         "the newest Kubernetes says of init containers, too, whether they have started",
+    ),
+    Listed(
+        "a14",
+        r"\.pod\.(conditions\.(Ready|ContainersReady)|containers\.d\..+)|\.containers\.[^.]+\.ExitCode",
+        lambda theirs, ours: may_give_all_capabilities(),
+        "the recording's machine can't run a privileged container, others can",
+    ),
+    Listed(
+        "a18",
+        r"\.pod\.hasIP",
+        lambda theirs, ours: theirs is False and ours is True,
+        "a pod on the host's network has the node's address, with or without an API server",
+    ),
+    Listed(
+        "a18",
+        r"\.containers\.c\.Mounts",
+        lambda theirs, ours: ours == sorted([*theirs, ["/etc/hosts", "rw"]]),
+        "and so its hosts file, the node's under a header",
+    ),
+    Listed(
+        "a18",
+        r"\.containers\.POD\.Hostname",
+        lambda theirs, ours: ours == socket.gethostname(),
+        "the host's name is the machine's",
     ),
     Listed(
         "a24",
