@@ -70,7 +70,11 @@ def _default_container(container: JsonObject, *, host_network: bool) -> None:
         if name in container:
             _default_probe(container[name])
     for hook in ("postStart", "preStop"):
-        _default_http_get((container.get("lifecycle") or {}).get(hook) or {})
+        handler = (container.get("lifecycle") or {}).get(hook) or {}
+        _default_http_get(handler)
+        if handler.get("sleep") is not None:
+            # Go's encoder always writes it.
+            handler["sleep"].setdefault("seconds", 0)
     # Go's encoder always writes it.
     _default_resources(container.setdefault("resources", {}), copy_limits=True)
 

@@ -101,3 +101,10 @@ def test_defaulting_twice_changes_nothing() -> None:
     once = defaulted({"containers": [{"name": "c", "image": "x", "resources": {"limits": {"cpu": "1"}}}]})
     again = defaulted({**once})
     assert again == once
+
+
+def test_a_sleep_without_seconds_is_one_of_none() -> None:
+    hook = {"preStop": {"sleep": {}}}
+    pod = {"spec": {"containers": [{"name": "c", "image": "x:1", "lifecycle": hook}]}}
+    apply_pod_defaults(pod)
+    assert hook == {"preStop": {"sleep": {"seconds": 0}}}
