@@ -78,4 +78,5 @@ def _node_settings(settings: Settings) -> NodeSettings:
         eviction_hard=config.eviction_hard,
         system_reserved=config.system_reserved,
         kube_reserved=config.kube_reserved,
+        devices={name: len(units) for name, units in settings.devices.items()},
     )

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from shared.kube.devices import Devices, parse_devices
 from shared.kube.validation_names import dns_subdomain_errors
 from shared.runtime.config import KubeletConfig
 from shared.runtime.paths import DataPaths
@@ -22,7 +23,15 @@ DEFAULT_SANDBOX_IMAGE = "podbus/pause:3.10"
 
 VARIABLES = frozenset(
     {
-        *("PODBUS_CACHE", "PODBUS_CONFIG", "PODBUS_DATA", "PODBUS_DOCKERD_LOG", "PODBUS_LOG_LEVEL", "PODBUS_MANIFESTS"),
+        *(
+            "PODBUS_CACHE",
+            "PODBUS_CONFIG",
+            "PODBUS_DATA",
+            "PODBUS_DEVICES",
+            "PODBUS_DOCKERD_LOG",
+            "PODBUS_LOG_LEVEL",
+            "PODBUS_MANIFESTS",
+        ),
         *("PODBUS_NETWORK", "PODBUS_NODE_IP", "PODBUS_NODE_NAME", "PODBUS_NO_PULL", "PODBUS_POD_LOGS", "PODBUS_PORT"),
         *("PODBUS_READY_FD", "PODBUS_SANDBOX_IMAGE", "PODBUS_STRICT", "PODBUS_VENV", "PODBUS_WORKERS"),
     }
@@ -61,6 +70,9 @@ class Settings:
     """PODBUS_SANDBOX_IMAGE: image of the sandbox containers; it must be on the engine. Default: podbus/pause:3.10."""
     network: str = ""
     """PODBUS_NETWORK: Docker network of the sandboxes. Default: the engine's bridge."""
+    devices: Devices = field(default_factory=dict)
+    """PODBUS_DEVICES: extended resources, as `example.com/fuse=/dev/fuse*10 nvidia.com/gpu=nvidia:0,nvidia:1`: devices,
+    or ids that a driver of the engine knows; *N = it counts as so many. Default: none."""
     node_ip: str = ""
     """PODBUS_NODE_IP: the node's address in statuses and in the serving certificate. Default: the address of the
     default route's interface."""
@@ -102,6 +114,7 @@ def load_settings(environment: Mapping[str, str] | None = None) -> Settings:
         workers=_whole(env, "PODBUS_WORKERS", 1, 1, 64, problems),
         sandbox_image=env.get("PODBUS_SANDBOX_IMAGE") or DEFAULT_SANDBOX_IMAGE,
         network=env.get("PODBUS_NETWORK", ""),
+        devices=_devices(env, problems),
         node_ip=_ip(env, problems),
         log_root=str(_absolute(env.get("PODBUS_POD_LOGS") or "/var/log/pods", "PODBUS_POD_LOGS", problems)),
         log_level=_level(env, problems),
@@ -160,6 +173,12 @@ def _absolute(text: str, key: str, problems: list[str]) -> Path:
     if not Path(text).is_absolute():
         problems.append(f"{key}: {text!r} is not an absolute path")
     return Path(text)
+
+
+def _devices(env: Mapping[str, str], problems: list[str]) -> Devices:
+    found, wrong = parse_devices(env.get("PODBUS_DEVICES", ""))
+    problems += [f"PODBUS_DEVICES: {text}" for text in wrong]
+    return found
 
 
 def _ip(env: Mapping[str, str], problems: list[str]) -> str:

@@ -23,6 +23,7 @@ from services.podworker.core.hook_labels import handler_from_labels
 from services.podworker.core.model import RunState, RuntimeContainer, RuntimePod, RuntimeSandbox
 from services.podworker.ports import ImageInfo
 from shared.kube import names
+from shared.kube.devices import driver_and_id
 from shared.kube.times import parse_rfc3339
 
 Json = Mapping[str, Any]
@@ -91,6 +92,7 @@ def container_payload(config: ContainerConfig, oom_score_adj: int, seccomp: str 
     host: dict[str, Any] = {
         **_namespaces(config),
         "CgroupParent": config.cgroup_parent,
+        **_devices(config.devices),
         "CpuShares": config.cpu_shares,
         "CpuPeriod": config.cpu_period,
         "CpuQuota": config.cpu_quota,
@@ -198,6 +200,23 @@ def _namespaces(config: SandboxConfig | ContainerConfig) -> dict[str, str]:
         "PidMode": config.pid_mode,
         "UTSMode": config.uts_mode,
     }
+
+
+def _devices(units: Sequence[str]) -> dict[str, Any]:
+    """Each only once, though it may stand for several units. Nothing for a container without any."""
+    paths = [unit for unit in dict.fromkeys(units) if driver_and_id(unit) is None]
+    ids: dict[str, list[str]] = {}
+    for unit in dict.fromkeys(units):
+        if (pair := driver_and_id(unit)) is not None:
+            ids.setdefault(pair[0], []).append(pair[1])
+    made: dict[str, Any] = {}
+    if paths:
+        made["Devices"] = [{"PathOnHost": path, "PathInContainer": path, "CgroupPermissions": "rwm"} for path in paths]
+    if ids:
+        made["DeviceRequests"] = [
+            {"Driver": driver, "DeviceIDs": found, "Capabilities": [["gpu"]]} for driver, found in ids.items()
+        ]
+    return made
 
 
 def _fixed_host_config(log_max_bytes: int, log_max_files: int) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from services.podworker.core.image_gc import GcPolicy
 from services.podworker.core.node_facts import DNSConfig, NodeFacts
 from services.podworker.ports import EngineInfo
 from shared.kube.allocatable import allocatable_bytes, allocatable_cpu_milli, max_pods
+from shared.kube.devices import Devices
 from shared.kube.node_labels import go_architecture, node_labels
 from shared.kube.quantity import Quantity, QuantityFormat
 from shared.runtime.config import KubeletConfig
@@ -50,6 +51,7 @@ def node_facts(settings: Settings, instance: str, engine: EngineInfo, machine: M
         cluster_dns=tuple(config.cluster_dns),
         cluster_domain=config.cluster_domain,
         host_dns=_host_dns(config.resolv_conf, host),
+        seccomp_default=config.seccomp_default,
         engine_copies_host_dns=_is_the_engines(config.resolv_conf),
     )
 
@@ -63,7 +65,8 @@ def node_limits(settings: Settings, machine: Machine, engine: EngineInfo) -> Nod
         memory_bytes=allocatable_bytes(
             machine.memory_bytes, "memory", "memory.available", config.eviction_hard, *reserved
         ),
-        amounts={"ephemeral-storage": _storage_bytes(settings), **_huge_pages()},
+        amounts={"ephemeral-storage": _storage_bytes(settings), **_huge_pages(), **_counted(settings.devices)},
+        devices=settings.devices,
         pods=max_pods(config.max_pods, config.pods_per_core, machine.cores),
         traits=NodeTraits(
             name=settings.node_name,
@@ -73,6 +76,10 @@ def node_limits(settings: Settings, machine: Machine, engine: EngineInfo) -> Nod
             has_app_armor=any("name=apparmor" in option.split(",") for option in engine.security_options),
         ),
     )
+
+
+def _counted(devices: Devices) -> dict[str, int]:
+    return {name: len(units) for name, units in devices.items()}
 
 
 def _huge_pages() -> dict[str, int]:

@@ -14,6 +14,7 @@ import msgspec
 
 from services.podworker.adapters.database import DATABASE
 from services.podworker.core.admission import Demand, NodeLimits, Usage, judge, summed
+from services.podworker.core.devices import free_devices
 from services.podworker.core.model import PodMemory, Rejection
 from services.podworker.ports import StoredPod, StoreUnavailable
 from shared.contracts.events import Event
@@ -74,6 +75,10 @@ class SqlitePodStore:
             if not (memory.admitted or before):
                 rejection = judge(demand, limits, _usage(transaction, memory.uid), memory.source)
             judged = msgspec.structs.replace(memory, admitted=rejection is None, rejection=rejection)
+            if rejection is None and not judged.devices and demand.amounts.keys() & limits.devices.keys():
+                taken = [json.loads(text) for (text,) in transaction.rows(_sql["devices"], uid=memory.uid)]
+                held = free_devices(demand.amounts, limits.devices, taken)
+                judged = msgspec.structs.replace(judged, devices=held)
             _put(transaction, judged, body, _wants(demand))
         return rejection
 

@@ -66,6 +66,11 @@ STATEMENTS = {
         select(pods.c.namespace, pods.c.name, pods.c.host_ports).where(_others & (pods.c.host_ports != "[]"))
     ),
     "amounts": compiled(select(pods.c.amounts).where(_others & (pods.c.amounts != "{}"))),
+    "devices": compiled(
+        select(func.json_extract(pods.c.memory, "$.devices")).where(
+            _others & func.json_extract(pods.c.memory, "$.devices").is_not(None)
+        )
+    ),
     "image": compiled(
         select(pulled_images).where(
             (pulled_images.c.image_id == bindparam("image_id")) | (pulled_images.c.image_id == "")

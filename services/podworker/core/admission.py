@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 import msgspec
 
 from services.podworker.core.model import Rejection
+from shared.kube.devices import Devices
 
 _ANY_ADDRESS = "0.0.0.0"  # noqa: S104  what the kubelet compares an unset hostIP as; nothing is bound here
 
@@ -50,6 +51,7 @@ class NodeLimits(msgspec.Struct, frozen=True, kw_only=True):
     pods: int
     amounts: dict[str, int] = {}
     """Of all other resources; one that isn't here the node has none of."""
+    devices: Devices = {}
     traits: NodeTraits = NodeTraits()
 
 

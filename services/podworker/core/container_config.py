@@ -70,6 +70,7 @@ class ContainerInputs(msgspec.Struct, frozen=True):
 
     environment: Environment
     mounts: tuple[Mount, ...] = ()
+    devices: tuple[str, ...] = ()
 
 
 class PortMapping(msgspec.Struct, frozen=True, kw_only=True):
@@ -149,6 +150,8 @@ class ContainerConfig(msgspec.Struct, frozen=True, kw_only=True):
     tty: bool = False
     stdin: bool = False
     stdin_once: bool = False
+    devices: tuple[str, ...] = ()
+    """Paths, and ids as `driver:id`."""
     cpu_shares: int
     cpu_period: int = CPU_PERIOD_MICROSECONDS
     """Microseconds."""
@@ -282,6 +285,7 @@ def container_config(
         tty=container.tty,
         stdin=container.stdin,
         stdin_once=container.stdin_once,
+        devices=given.devices,
         cpu_shares=cpu_shares(sized),
         cpu_quota=cpu_quota(sized),
         memory=memory_limit(sized),

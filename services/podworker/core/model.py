@@ -238,6 +238,8 @@ class PodMemory(_Fact, frozen=True, kw_only=True):
     restarted: dict[str, int] = {}
     """By container name, what the last RestartAllContainers removed: the highest attempt. Until an instance after it
     has ended, it's the container's last state."""
+    devices: dict[str, tuple[str, ...]] = {}
+    """By extended resource, the node's devices that it holds since admission."""
     allocated: dict[str, ResourceRequirements] = {}
     """By container name, the resources that it has been granted, while the definition wants others; {} = the same."""
     resize_pending: ResizePending | None = None

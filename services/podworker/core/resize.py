@@ -12,7 +12,7 @@ from services.podworker.core.admission import NodeLimits
 from services.podworker.core.events_text import PodEvent
 from services.podworker.core.model import PodMemory, ResizePending, Resizing, RuntimeContainer
 from services.podworker.core.plan import Draft, UpdateContainer
-from services.podworker.core.pod_resources import bounded, pod_request
+from services.podworker.core.pod_resources import bounded, other_names, pod_request
 from services.podworker.core.resources import cpu_quota, cpu_shares, memory_limit, qos_class
 from shared.kube.pod import Container, Pod, ResourceRequirements, decode_pod
 
@@ -68,6 +68,8 @@ def never_fits(pod: Pod, memory: PodMemory, limits: NodeLimits) -> str:
         now = wanted.get(name, had)
         if {**had.limits}.keys() - now.limits.keys():
             return f"container {name}: resource limits cannot be removed"
+    if any(pod_request(before, name) != pod_request(pod, name) for name in {*other_names(before), *other_names(pod)}):
+        return "only cpu and memory resources are mutable"
     for resource, capacity in (("cpu", limits.cpu_milli), ("memory", limits.memory_bytes)):
         if (requested := pod_request(pod, resource)) > capacity:
             return f"Node didn't have enough capacity: {resource}, requested: {requested}, capacity: {capacity}"

@@ -5,6 +5,8 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 
+from msgspec.structs import replace
+
 from services.podworker.core import events_text, images
 from services.podworker.core.container_config import (
     WITHHELD,
@@ -14,6 +16,7 @@ from services.podworker.core.container_config import (
     sandbox_config,
 )
 from services.podworker.core.deadline import deadline_of
+from services.podworker.core.devices import devices_of
 from services.podworker.core.dns import dns_events
 from services.podworker.core.events_text import PodEvent
 from services.podworker.core.host_names import hostname_fault
@@ -267,7 +270,8 @@ class Execution:
             seen = await self._with.runtime.pod(pod.metadata.uid)
             return next((s.ips for s in seen.sandboxes if s.ready), ()) if seen is not None else ()
 
-        return await self._with.volumes.for_container(pod, container, addresses)
+        inputs = await self._with.volumes.for_container(pod, container, addresses)
+        return replace(inputs, devices=devices_of(pod, container, self.memory.devices))
 
     async def _pull(self, action: PullImage) -> None:
         try:

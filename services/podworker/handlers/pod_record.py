@@ -99,6 +99,11 @@ class Recorder:
         self._worked()
         return rejection
 
+    def admitted(self, memory: PodMemory) -> PodMemory:
+        """The memory of a pod that was just admitted, with what it was given."""
+        stored = self._store.load(memory.uid)
+        return replace(memory, admitted=True, devices=stored.memory.devices if stored is not None else {})
+
     def resize(self, record: PodRecord, memory: PodMemory, demand: Demand, limits: NodeLimits) -> Rejection | None:
         """Raises StoreUnavailable: what can't be stored isn't granted."""
         try:

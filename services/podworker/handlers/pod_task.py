@@ -302,7 +302,7 @@ class PodTask:
         limits = self.context.limits
         rejection = self.context.recorder.admit(self.record, memory, demand_of(pod, limits.traits), limits)
         if rejection is None:
-            return replace(memory, admitted=True)
+            return self.context.recorder.admitted(memory)
         self._readmit_at = self._now() + READMIT_SECONDS
         if before != rejection:
             self._tell([events_text.rejected(rejection.reason, rejection.message)])

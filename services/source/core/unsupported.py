@@ -137,7 +137,7 @@ def _refuse_in_container(container: JsonObject, path: str, errors: FieldErrors) 
         errors.add(f"{path}.resources.claims", MESSAGE)
     for side in ("requests", "limits"):
         for name in resources.get(side) or {}:
-            if name not in _RESOURCES and not name.startswith(HUGE_PAGES):
+            if name not in _RESOURCES and not name.startswith(HUGE_PAGES) and "/" not in name:
                 errors.add(child_key(f"{path}.resources.{side}", name), MESSAGE)
 
 

@@ -68,6 +68,8 @@ class NodeSettings(msgspec.Struct, frozen=True, kw_only=True):
     eviction_hard: Mapping[str, str]
     system_reserved: Mapping[str, str]
     kube_reserved: Mapping[str, str]
+    devices: Mapping[str, int] = {}
+    """How many of each extended resource."""
 
 
 class ConditionMemory(msgspec.Struct, frozen=True, kw_only=True):

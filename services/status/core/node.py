@@ -136,6 +136,7 @@ def capacity(settings: NodeSettings, seen: Observation) -> dict[str, Quantity]:
     if seen.memory_total is not None:
         found["memory"] = _bytes(seen.memory_total)
     found["pods"] = Quantity.from_value(max_pods(settings.max_pods, settings.pods_per_core, seen.cores))
+    found |= {name: Quantity.from_value(count) for name, count in settings.devices.items()}
     return found
 
 
