@@ -115,5 +115,13 @@ def connect(path: Path, *, synchronous: str = "NORMAL") -> sqlite3.Connection:
 
 
 def _create_private(path: Path) -> None:
-    """Rows carry pod specs: only the owner reads them. SQLite gives the -wal and -shm files the same mode."""
-    os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+    """Rows carry pod specs: only the owner reads them. SQLite gives the -wal and -shm files the same mode.
+
+    A file that is there is not opened: closing it again would take every lock that this process has on it (POSIX), and
+    with them another connection's; whoever then closes last elsewhere would delete a log that is still written.
+    """
+    try:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    except FileExistsError:
+        return
+    os.close(descriptor)
