@@ -9,7 +9,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from fastapi import APIRouter, Request, Response
-from starlette.responses import FileResponse, RedirectResponse
+from fastapi.responses import FileResponse, RedirectResponse
 
 from services.api.handlers.answers import text
 
