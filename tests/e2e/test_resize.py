@@ -95,3 +95,23 @@ def test_resources_of_a_running_pod_change(a_node: NodeMaker) -> None:
     eventually(lambda: host_config(node, "same") == (51, 5000, 32 * MIB, 32 * MIB), within=30)
     eventually(lambda: conditions(node, "never") == {}, within=30)
     assert status(node, "same")["containerID"] == first["same"]
+
+
+def test_memory_below_what_is_used_is_an_error_that_the_pod_survives(a_node: NodeMaker) -> None:
+    """And it's tried again: a limit that holds what is used ends it."""
+    node = a_node()
+    full = "x=$(head -c 30000000 /dev/zero | tr '\\\\0' a); echo full; sleep 3600 & wait"
+    hog = pod("hog", "500m", "128Mi").replace("sleep 3600 & wait", full)
+    node.apply("hog.yaml", hog)
+    eventually(lambda: is_ready(node.pod("hog")), within=30)
+    first = status(node, "hog")["containerID"]
+    eventually(lambda: b"full" in docker_client().logs(first.removeprefix("docker://")), within=30)
+    node.apply("hog.yaml", hog.replace("128Mi", "16Mi"))
+    eventually(lambda: conditions(node, "hog").get("PodResizeInProgress", {}).get("reason") == "Error", within=30)
+    assert "below current usage" in conditions(node, "hog")["PodResizeInProgress"]["message"]
+    assert status(node, "hog")["resources"]["limits"]["memory"] == "128Mi"
+    assert status(node, "hog")["allocatedResources"]["memory"] == "16Mi"
+    node.apply("hog.yaml", hog.replace("128Mi", "96Mi"))
+    eventually(lambda: status(node, "hog")["resources"]["limits"]["memory"] == "96Mi", within=60)
+    eventually(lambda: conditions(node, "hog") == {}, within=30)
+    assert (status(node, "hog")["containerID"], is_ready(node.pod("hog"))) == (first, True)

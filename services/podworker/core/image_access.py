@@ -48,7 +48,7 @@ def may_use(
     if policy == NEVER_VERIFY:
         return True
     known = [one for one in records if one.image_id]
-    cut = [one for one in records if not one.image_id and _repository(one.reference) == _repository(reference)]
+    cut = [one for one in records if not one.image_id and one.reference == reference]
     if not known and not cut:
         return policy != ALWAYS_VERIFY
     ours = [one for one in known if _repository(one.reference) == _repository(reference)]

@@ -118,4 +118,4 @@ def test_an_image_pulled_with_a_secret_is_for_those_who_show_it() -> None:
 
 def test_a_pull_that_never_ended_gives_access_to_nobody() -> None:
     assert not may_use("r.test/a:1", [pulled("r.test/a:1", image_id="")], [credential("r.test")])
-    assert may_use("r.test/a:1", [pulled("r.test/b:1", image_id="")], [])
+    assert may_use("r.test/a:1", [pulled("r.test/a:2", image_id="")], [])

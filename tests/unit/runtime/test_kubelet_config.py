@@ -192,3 +192,22 @@ def test_unsafe_sysctls_are_allowed_by_name_or_beginning(file: Path) -> None:
     config, errors, _ = read(file, "allowedUnsafeSysctls: ['kernel.msg*', net/core/somaxconn]\n")
     assert errors == []
     assert config.allowed_unsafe_sysctls == ("kernel.msg*", "net.core.somaxconn")
+
+
+def test_images_are_collected_between_two_thresholds_and_ages(file: Path) -> None:
+    config, errors, _ = read(
+        file,
+        "imageGCHighThresholdPercent: 70\nimageGCLowThresholdPercent: 60\n"
+        "imageMinimumGCAge: 5m\nimageMaximumGCAge: 24h\n"
+        "podPidsLimit: 100\nimagePullCredentialsVerificationPolicy: AlwaysVerify\n",
+    )
+    assert errors == []
+    assert (config.image_gc_high_percent, config.image_gc_low_percent) == (70, 60)
+    assert (config.image_min_age_seconds, config.image_max_age_seconds) == (300, 86400)
+    assert (config.pod_pids_limit, config.pull_verification) == (100, "AlwaysVerify")
+    assert read(file, "imageGCLowThresholdPercent: 85\n")[1] == [
+        "3: imageGCLowThresholdPercent: must be less than imageGCHighThresholdPercent, 85"
+    ]
+    assert read(file, "imageMaximumGCAge: 1m\n")[1] == ["3: imageMaximumGCAge: must be greater than imageMinimumGCAge"]
+    (told,) = read(file, "imagePullCredentialsVerificationPolicy: Sometimes\n")[1]
+    assert "must be one of NeverVerifyPreloadedImages, NeverVerify, AlwaysVerify" in told
