@@ -17,7 +17,8 @@ ANYBODY = ""
 NEVER_VERIFY = "NeverVerify"
 NEVER_VERIFY_PRELOADED = "NeverVerifyPreloadedImages"
 ALWAYS_VERIFY = "AlwaysVerify"
-POLICIES = (NEVER_VERIFY, NEVER_VERIFY_PRELOADED, ALWAYS_VERIFY)
+_BY_ID = "sha256:"
+"""The engine takes an id for a name, too: any pull of the image counts for it."""
 
 
 class PulledImage(msgspec.Struct, frozen=True, kw_only=True):
@@ -43,16 +44,18 @@ def may_use(
 ) -> bool:
     """`records`: of the image, and of pulls that never ended. `credentials`: the pod's for this image.
 
-    An image without a record was brought by somebody else, for all pods of the node.
+    A name that we never pulled was given by somebody else, for all pods of the node: unlike the kubelet's, it stays
+    usable when the same image is pulled under another name with a Secret.
     """
     if policy == NEVER_VERIFY:
         return True
     known = [one for one in records if one.image_id]
-    cut = [one for one in records if not one.image_id and one.reference == reference]
-    if not known and not cut:
+    if not reference.startswith(_BY_ID):
+        known = [one for one in known if _repository(one.reference) == _repository(reference)]
+    is_cut = any(not one.image_id and one.reference == reference for one in records)
+    if not known and not is_cut:
         return policy != ALWAYS_VERIFY
-    ours = [one for one in known if _repository(one.reference) == _repository(reference)]
-    good = {fingerprint for one in ours for fingerprint in one.access}
+    good = {fingerprint for one in known for fingerprint in one.access}
     return bool(good & {ANYBODY, *(credential.fingerprint for credential in credentials)})
 
 

@@ -111,9 +111,16 @@ def test_an_image_pulled_with_a_secret_is_for_those_who_show_it() -> None:
     assert may_use("r.test/a:2", records, [credential("elsewhere", "u", "p")])
     assert not may_use("r.test/a:1", records, [])
     assert not may_use("r.test/a:1", records, [credential("r.test", password="q")])
-    assert not may_use("r.test/b:1", records, [mine])
+    assert not may_use("sha256:1", records, []) and may_use("sha256:1", records, [mine])
     assert may_use("r.test/a:1", records, [], NEVER_VERIFY)
     assert may_use("r.test/a:1", [pulled("r.test/a:1", mine.fingerprint, "")], [])
+
+
+def test_a_name_that_somebody_else_has_given_is_for_all() -> None:
+    """A preloaded image that is pulled under another name, too, with a Secret."""
+    records = [pulled("r.test/a:1", credential("r.test").fingerprint)]
+    assert may_use("busybox:1.36", records, [])
+    assert not may_use("busybox:1.36", records, [], ALWAYS_VERIFY)
 
 
 def test_a_pull_that_never_ended_gives_access_to_nobody() -> None:
