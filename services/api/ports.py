@@ -9,6 +9,7 @@ from typing import Any, Literal, Protocol, TypeVar
 from services.api.core.access import Identity
 from shared.contracts.events import EventList, EventQuery
 from shared.contracts.sources import SourceList
+from shared.contracts.stats import PageQuery
 from shared.contracts.streams import StreamCommand
 from shared.contracts.worker import RunningPods
 
@@ -91,6 +92,10 @@ class Owners(Protocol):
 
     async def summary(self, *, only_cpu_and_memory: bool) -> bytes:
         """Compact JSON."""
+        ...
+
+    async def page(self, query: PageQuery) -> tuple[int, bytes]:
+        """A page of stats: its status and bytes, packed if the query wants it."""
         ...
 
     async def events(self, query: EventQuery) -> EventList: ...

@@ -5,13 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 
 from services.stats.adapters.cgroup import CgroupTree, raise_file_limit
+from services.stats.adapters.directories import DirectoryWalker
 from services.stats.adapters.filesystem import StatvfsFilesystems
+from services.stats.adapters.machine import SystemMachine
 from services.stats.adapters.procfs import Procfs
 from services.stats.handlers.collect import Collector
+from services.stats.handlers.disk import Disk
 from services.stats.handlers.queries import Queries
 from services.stats.handlers.watching import Watching
 from shared.bus import BucketWatch
-from shared.contracts.registry import STATUS, SUMMARY
+from shared.contracts.registry import PAGE, STATUS, SUMMARY
 from shared.kube.allocatable import allocatable_bytes
 from shared.runtime.event_ring import EventRing
 from shared.runtime.machine import look_at_machine
@@ -26,13 +29,18 @@ async def build(context: Context) -> Service:
     config = settings.config
     raise_file_limit()
     tree = CgroupTree(Path("/sys/fs/cgroup"))
+    processes, filesystems = Procfs(), StatvfsFilesystems()
+    disk = Disk(DirectoryWalker(settings.data), processes, filesystems, context.clock)
     collector = Collector(
         node_name=settings.node_name,
         root_dir=str(settings.data),
         cgroups=tree,
-        processes=Procfs(),
-        filesystems=StatvfsFilesystems(),
+        processes=processes,
+        filesystems=filesystems,
         clock=context.clock,
+        disk=disk,
+        machine=SystemMachine(settings.data),
+        sandbox_image=settings.sandbox_image,
     )
     memory = look_at_machine(settings.node_ip).memory_bytes
     watching = Watching(
@@ -60,6 +68,7 @@ async def build(context: Context) -> Service:
     async def subscribe() -> None:
         await bus.ensure_buckets()
         await bus.serve(SUMMARY, queries.summary)
+        await bus.serve(PAGE, queries.page)
 
     async def ready() -> None:
         await watch.listed.wait()
@@ -74,5 +83,5 @@ async def build(context: Context) -> Service:
         subscribe=subscribe,
         ready=ready,
         stop=stop,
-        tasks={"watch": watch.run, "sample": watching.run, "events": events.run},
+        tasks={"watch": watch.run, "sample": watching.run, "disk": disk.run, "events": events.run},
     )

@@ -19,7 +19,7 @@ from shared.contracts.events import (
 )
 from shared.contracts.pods import FileProblem, PodDesired, SkippedFile, SourceMarker
 from shared.contracts.sources import ReloadCommand, Reloaded, SourceList, SourcesQuery
-from shared.contracts.stats import SummaryQuery, SummaryReply
+from shared.contracts.stats import PageQuery, PageReply, SummaryQuery, SummaryReply
 from shared.contracts.status import NodeImage, NodeReport, PodReport, RunningContainer, RuntimeReport
 from shared.contracts.streams import LogOptions, StreamCommand, StreamTicket
 from shared.contracts.subject import AnyHint, AnyKey, AnyRequest, Bucket, Hint, Key, Request
@@ -313,6 +313,17 @@ SUMMARY = Request(
     example=SummaryQuery(),
     example_reply=SummaryReply(summary=msgspec.Raw(b'{"node":{"nodeName":"n1"},"pods":[]}')),
 )
+PAGE = Request(
+    service="stats",
+    kind="q",
+    what="page",
+    request=PageQuery,
+    reply=PageReply,
+    consumers=("api",),
+    summary="Metrics of pods and containers in Prometheus' text format, and cAdvisor's answers.",
+    example=PageQuery(page="resource"),
+    example_reply=PageReply(tag="7", body=b"scrape_error 0\n"),
+)
 REQUESTS: tuple[AnyRequest, ...] = (
     SOURCES,
     RELOAD,
@@ -323,6 +334,7 @@ REQUESTS: tuple[AnyRequest, ...] = (
     RUNNING_PODS,
     STREAM,
     SUMMARY,
+    PAGE,
 )
 
 SLOT_RELEASED = Hint(

@@ -16,7 +16,10 @@ from services.stats.core.model import (
     MemoryInfo,
     MemoryUsage,
     PodTarget,
+    Pressures,
+    ProcessFacts,
     TaskLimits,
+    Texts,
 )
 from services.stats.core.rates import NANOSECONDS
 from services.stats.handlers.collect import Collector
@@ -56,7 +59,7 @@ class FakeCgroup:
 
     def __init__(self, tree: FakeCgroups, path: str) -> None:
         self._tree = tree
-        self._path = path
+        self._path = self.path = path
         self.is_closed = False
 
     def read(self) -> CgroupUsage | None:
@@ -65,6 +68,9 @@ class FakeCgroup:
             self.close()
             return None
         return CgroupUsage(cpu_ns=self._tree.cpu_ns[self._path], memory=MemoryUsage(usage=10, working_set=9, rss=8))
+
+    def texts(self) -> Texts | None:
+        return Texts(version=2, files=dict(self._tree.files))
 
     def close(self) -> None:
         self.is_closed = True
@@ -76,6 +82,7 @@ class FakeCgroups:
     def __init__(self) -> None:
         self.cpu_ns: dict[str, int] = {"": 0}
         self.reads: list[str] = []
+        self.files: dict[str, bytes] = {}
         self.opened: list[FakeCgroup] = []
 
     def open(self, candidates: Sequence[CgroupPath]) -> FakeCgroup | None:
@@ -88,6 +95,13 @@ class FakeCgroups:
     def root_usage(self, info: MemoryInfo | None) -> CgroupUsage:
         self.reads.append("")
         return CgroupUsage(cpu_ns=self.cpu_ns.get(""), memory=MemoryUsage(usage=100, working_set=90))
+
+    def root_texts(self) -> Texts | None:
+        return Texts(version=2, files=dict(self.files))
+
+    @property
+    def root_created_at(self) -> float | None:
+        return 700.0
 
     @property
     def open_count(self) -> int:
@@ -116,6 +130,18 @@ class FakeProcesses:
 
     def task_limits(self) -> TaskLimits | None:
         return TaskLimits(maximum=9, running=3)
+
+    def pressure(self) -> Pressures | None:
+        return None
+
+    def swap(self) -> tuple[int, int] | None:
+        return None
+
+    def facts(self, pids: Sequence[int]) -> ProcessFacts:
+        return ProcessFacts(count=len(pids), descriptors=0, sockets=0)
+
+    def upper_directory(self, pid: int) -> str | None:
+        return f"/upper/{pid}"
 
 
 class FakeFilesystems:

@@ -7,13 +7,14 @@ from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
 import msgspec
+from msgspec.structs import replace
 
 from services.api.ports import OpenStream, OwnerRefused, OwnerUnavailable, P
 from shared.bus import Bus, BusUnavailable, RemoteError
 from shared.contracts.events import EventList, EventQuery
-from shared.contracts.registry import EVENTS_QUERY, RUNNING_PODS, SOURCES, STREAM, SUMMARY
+from shared.contracts.registry import EVENTS_QUERY, PAGE, RUNNING_PODS, SOURCES, STREAM, SUMMARY
 from shared.contracts.sources import SourceList, SourcesQuery
-from shared.contracts.stats import SummaryQuery
+from shared.contracts.stats import PageQuery, SummaryQuery
 from shared.contracts.streams import StreamCommand, StreamTicket
 from shared.contracts.worker import RunningPods, RunningPodsQuery
 from shared.streams import StreamRefused, open_stream, open_transport
@@ -45,6 +46,8 @@ class BusOwners:
 
     def __init__(self, bus: Bus) -> None:
         self._bus = bus
+        self._pages: dict[tuple[str, bool], tuple[str, bytes]] = {}
+        """The last page of each kind: scrapers come more often than stats reads."""
 
     @property
     def connected(self) -> bool:
@@ -80,14 +83,28 @@ class BusOwners:
             if reply.summary is msgspec.UNSET:
                 raise OwnerRefused("internal", "stats answered with neither a summary nor a ticket")
             return bytes(reply.summary)
-        source = await _opened(reply.ticket)
-        try:
-            async with asyncio.timeout(_ASK_SECONDS):
-                return await _page(source)
-        except (ConnectionError, TimeoutError) as error:
-            raise OwnerUnavailable(f"the summary broke off: {error or type(error).__name__}") from error
-        finally:
-            source.close()
+        return await _fetched(reply.ticket)
+
+    async def page(self, query: PageQuery) -> tuple[int, bytes]:
+        key = (query.page, query.gzip)
+        tag, body = self._pages.get(key, ("", b"")) if query.page != "rest" else ("", b"")
+        reply = await _asked(self._bus.request(PAGE, replace(query, have=tag), timeout=_ASK_SECONDS))
+        if not reply.unchanged:
+            body = reply.body if reply.ticket is None else await _fetched(reply.ticket)
+            if query.page != "rest":
+                self._pages[key] = (reply.tag, body)
+        return reply.status, body
+
+
+async def _fetched(ticket: StreamTicket) -> bytes:
+    source = await _opened(ticket)
+    try:
+        async with asyncio.timeout(_ASK_SECONDS):
+            return await _page(source)
+    except (ConnectionError, TimeoutError) as error:
+        raise OwnerUnavailable(f"the page broke off: {error or type(error).__name__}") from error
+    finally:
+        source.close()
 
 
 async def _page(source: SocketBytes) -> bytes:

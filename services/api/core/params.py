@@ -109,3 +109,12 @@ def read_timeout(query: Query) -> bool:
     """Whether `timeout`, of several the last one, is a whole number of seconds. It has no effect."""
     values = query.get("timeout")
     return not values or (values[-1].isascii() and values[-1].isdigit())
+
+
+def takes_gzip(accept_encoding: str) -> bool:
+    """Whether an Accept-Encoding header allows gzip: named, and not with q=0."""
+    for part in accept_encoding.split(","):
+        name, _, weight = part.partition(";")
+        if name.strip().lower() == "gzip":
+            return weight.replace(" ", "").lower() not in ("q=0", "q=0.0", "q=0.00", "q=0.000")
+    return False

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 
 HEALTH_PATHS = ("/healthz", "/healthz/ping", "/healthz/log", "/healthz/syncloop")
 """Served by plain handlers: any method, no further path, no trailing slash."""
+METRICS_PATHS = ("/metrics/cadvisor", "/metrics/resource")
+"""Plain handlers, also on the read-only port."""
 _SERVICES = ("/pods", "/stats", "/podbus")
 """With all that is below. /stats without a slash answers here, where the kubelet redirects."""
 _WITHOUT_OWN = ("/pods", "/stats")
@@ -78,7 +80,7 @@ def match(path: str, surface: Surface = FULL) -> Found | Moved | Disabled | Unkn
         return Moved(clean + "/")
     if clean != path:
         return Moved(clean)
-    if path in HEALTH_PATHS or (surface.debugging and path in _DEBUG_PLAIN):
+    if path in HEALTH_PATHS or path in METRICS_PATHS or (surface.debugging and path in _DEBUG_PLAIN):
         return _plain(path, surface)
     if not surface.debugging and _is_under(path, _DISABLED):
         return Disabled(path, NO_DEBUGGING)

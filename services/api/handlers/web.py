@@ -13,6 +13,7 @@ from services.api.handlers.face import Face
 from services.api.handlers.front import Front
 from services.api.handlers.health import health_router
 from services.api.handlers.logs import logs_router
+from services.api.handlers.metrics import metrics_router
 from services.api.handlers.podbus import podbus_router
 from services.api.handlers.pods import pods_router
 from services.api.handlers.run import run_router
@@ -40,6 +41,7 @@ def web_app(face: Face, tokens: TokenReviewer) -> tuple[AsgiApp, AsgiApp]:
         pods_router(face),
         logs_router(face),
         stats_router(face),
+        metrics_router(face),
         health_router(face),
         streaming_router(face),
         run_router(face),

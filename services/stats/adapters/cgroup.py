@@ -8,12 +8,12 @@ error.
 from __future__ import annotations
 
 import logging
-import os
 import resource
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from services.stats.core.model import CgroupPath, CgroupUsage, MemoryInfo, MemoryUsage
+from services.stats.adapters.cgroup_files import DetailFiles, HeldFile, read_once
+from services.stats.core.model import CgroupPath, CgroupUsage, MemoryInfo, MemoryUsage, Pressures, Texts
 from services.stats.core.parse_cgroup import (
     node_memory,
     parse_cpu_v1,
@@ -21,13 +21,13 @@ from services.stats.core.parse_cgroup import (
     parse_limit,
     parse_memory_v1,
     parse_memory_v2,
+    parse_number,
+    parse_pressure,
 )
 
 _log = logging.getLogger("podbus.stats.cgroup")
 
 CGROUP_ROOT = Path("/sys/fs/cgroup")
-READ_BYTES = 8192
-"""memory.stat, the longest of the files, has about 2 KiB."""
 LIMIT_EVERY = 6
 """The limit changes only by an update of the container: it is read at first and then each sixth time (a
 minute)."""
@@ -55,11 +55,10 @@ class CgroupTree:
 
     def __init__(self, root: Path = CGROUP_ROOT, max_open: int | None = None) -> None:
         self.version = 2 if (root / "cgroup.controllers").exists() else 1
-        if self.version == 1:
-            self._cpu_root = _controller(root, "cpuacct")
-            self._memory_root = _controller(root, "memory")
-        else:
-            self._cpu_root = self._memory_root = root
+        names = ("cpuacct", "memory", "cpu", "pids", "blkio") if self.version == 1 else ("",)
+        self._roots = {name: _controller(root, name) if name else root for name in names}
+        self._cpu_root = self._roots.get("cpuacct", root)
+        self._memory_root = self._roots.get("memory", root)
         if max_open is None:
             max_open = max(0, resource.getrlimit(resource.RLIMIT_NOFILE)[0] - SPARE_FILES)
         self._free = max_open
@@ -71,13 +70,13 @@ class CgroupTree:
             cpu = self._cpu_root / path.cpu.lstrip("/")
             memory = self._memory_root / path.memory.lstrip("/")
             if cpu.is_dir() or memory.is_dir():
-                return OpenCgroup(cpu, memory, self.version, self._take, self._give_back)
+                return self._opened(path)
         return None
 
     def root_usage(self, info: MemoryInfo | None) -> CgroupUsage:
         """The whole node's counters; memory by `core.parse_cgroup.node_memory`."""
         if self._root_cgroup is None or self._root_cgroup.is_closed:
-            self._root_cgroup = OpenCgroup(self._cpu_root, self._memory_root, self.version, self._take, self._give_back)
+            self._root_cgroup = self._opened(CgroupPath.same("/"))
         usage = self._root_cgroup.read() or CgroupUsage()
         if info is None:
             return usage
@@ -85,6 +84,22 @@ class CgroupTree:
         # other.
         stat = b"" if usage.memory is not None else self._root_cgroup.memory_stat()
         return CgroupUsage(cpu_ns=usage.cpu_ns, memory=node_memory(usage.memory, stat, info))
+
+    def root_texts(self) -> Texts | None:
+        """What pages for Prometheus tell of the root cgroup; after `root_usage`."""
+        return None if self._root_cgroup is None else self._root_cgroup.texts()
+
+    @property
+    def root_created_at(self) -> float | None:
+        return None if self._root_cgroup is None else self._root_cgroup.created_at
+
+    def _opened(self, path: CgroupPath) -> OpenCgroup:
+        # Docker makes a container's cgroup at the same path below every controller.
+        directories = {
+            name: root / (path.memory if name == "memory" else path.cpu).lstrip("/")
+            for name, root in self._roots.items()
+        }
+        return OpenCgroup(path.cpu, directories, self.version, self._take, self._give_back)
 
     def close(self) -> None:
         """Close the root's files; each other cgroup is closed by who opened it."""
@@ -101,55 +116,48 @@ class CgroupTree:
         self._free += 1
 
 
-class _File:
-    """One file: kept open if the tree's budget allows, else opened for each reading."""
-
-    __slots__ = ("_descriptor", "_give_back", "_path")
-
-    def __init__(self, path: Path, take: Callable[[], bool], give_back: Callable[[], None]) -> None:
-        self._path = str(path)
-        self._give_back = give_back
-        self._descriptor: int | None = None
-        if take():
-            try:
-                self._descriptor = os.open(self._path, os.O_RDONLY | os.O_CLOEXEC)
-            except OSError:
-                give_back()
-
-    def read(self) -> bytes | None:
-        """The content; None when the file isn't there (any more)."""
-        try:
-            if self._descriptor is not None:
-                return os.pread(self._descriptor, READ_BYTES, 0)
-            return _read_once(self._path)
-        except OSError:
-            return None
-
-    def close(self) -> None:
-        if self._descriptor is not None:
-            os.close(self._descriptor)
-            self._descriptor = None
-            self._give_back()
-
-
 class OpenCgroup:
     """One cgroup. Not thread-safe."""
 
     def __init__(
-        self, cpu: Path, memory: Path, version: int, take: Callable[[], bool], give_back: Callable[[], None]
+        self,
+        path: str,
+        directories: dict[str, Path],
+        version: int,
+        take: Callable[[], bool],
+        give_back: Callable[[], None],
     ) -> None:
+        """`directories`: by controller on v1, the one of "" on v2."""
+        cpu, memory = (directories[name if version == 1 else ""] for name in ("cpuacct", "memory"))
         self.created_at = _created_at(cpu, memory)
+        self.path = path
         self.is_closed = False
         self._version = version
         usage, limit = (
             ("memory.usage_in_bytes", "memory.limit_in_bytes") if version == 1 else ("memory.current", "memory.max")
         )
-        self._cpu = _File(cpu / ("cpuacct.usage" if version == 1 else "cpu.stat"), take, give_back)
-        self._usage = _File(memory / usage, take, give_back)
-        self._stat = _File(memory / "memory.stat", take, give_back)
+        self._cpu = HeldFile(cpu / ("cpuacct.usage" if version == 1 else "cpu.stat"), take, give_back)
+        self._usage = HeldFile(memory / usage, take, give_back)
+        self._stat = HeldFile(memory / "memory.stat", take, give_back)
         self._limit_path = str(memory / limit)
         self._limit: int | None = None
+        self._swap_limit: int | None = None
         self._reads = 0
+        self._stat_text = b""
+        self._directories = directories
+        self._budget = (take, give_back)
+        self._details: DetailFiles | None = None
+        self._detail_reads = 0
+        pids = directories["pids" if version == 1 else ""] / "pids.current"
+        self._tasks = HeldFile(pids, take, give_back) if pids.exists() else None
+        self._swap: HeldFile | None = None
+        self._pressures: dict[str, HeldFile] = {}
+        if version == 2:
+            if (memory / "memory.swap.current").exists():
+                self._swap = HeldFile(memory / "memory.swap.current", take, give_back)
+            for name in ("cpu", "memory", "io"):
+                if (memory / f"{name}.pressure").exists():
+                    self._pressures[name] = HeldFile(memory / f"{name}.pressure", take, give_back)
 
     def read(self) -> CgroupUsage | None:
         """CPU first: whoever calls takes the time just before. None, and closed, when nothing can be read:
@@ -162,10 +170,31 @@ class OpenCgroup:
             self.close()
             return None
         parse_cpu = parse_cpu_v1 if self._version == 1 else parse_cpu_v2
+        memory = None if usage is None else self._memory(usage)
+        tasks = None if self._tasks is None else self._tasks.read()
         return CgroupUsage(
             cpu_ns=None if cpu is None else parse_cpu(cpu),
-            memory=None if usage is None else self._memory(usage),
+            memory=memory,
+            pressure=self._pressure() if self._pressures else None,
+            swap_limit=self._swap_limit,
+            tasks=None if tasks is None else parse_number(tasks),
         )
+
+    def texts(self) -> Texts | None:
+        """The files behind the pages for Prometheus, with memory.stat as `read` saw it."""
+        if self.is_closed:
+            return None
+        if self._details is None:
+            self._details = DetailFiles(self._directories, self._version, *self._budget)
+        files = self._details.read(with_spec=self._detail_reads % LIMIT_EVERY == 0)
+        self._detail_reads += 1
+        files["memory.stat"] = self._stat_text or self.memory_stat()  # the root of v2 has no usage
+        return Texts(version=self._version, files=files)
+
+    def _pressure(self) -> Pressures:
+        # EOPNOTSUPP where the kernel was started with psi=0: no text, and so no row
+        texts = {name: file.read() for name, file in self._pressures.items()}
+        return Pressures(**{name: parse_pressure(text) for name, text in texts.items() if text})
 
     def memory_stat(self) -> bytes:
         """The text of memory.stat, b"" without one."""
@@ -174,21 +203,33 @@ class OpenCgroup:
     def close(self) -> None:
         """Give the file descriptors back. May be called twice."""
         self.is_closed = True
-        for file in (self._cpu, self._usage, self._stat):
-            file.close()
+        for file in (self._cpu, self._usage, self._stat, self._tasks, self._swap, self._details):
+            if file is not None:
+                file.close()
+        for pressure in self._pressures.values():
+            pressure.close()
 
     def _memory(self, usage: bytes) -> MemoryUsage | None:
         if self._reads % LIMIT_EVERY == 0:
-            try:
-                self._limit = parse_limit(_read_once(self._limit_path))
-            except OSError:
-                self._limit = None
+            self._limit = _limit(self._limit_path)
+            if self._swap is not None:
+                self._swap_limit = _limit(self._limit_path.removesuffix("max") + "swap.max")
         self._reads += 1
         stat = self._stat.read()
         if stat is None:
             return None
-        parse = parse_memory_v1 if self._version == 1 else parse_memory_v2
-        return parse(usage, stat, self._limit)
+        self._stat_text = stat
+        if self._version == 1:
+            return parse_memory_v1(usage, stat, self._limit)
+        swap = None if self._swap is None else self._swap.read()
+        return parse_memory_v2(usage, stat, self._limit, None if swap is None else parse_number(swap))
+
+
+def _limit(path: str) -> int | None:
+    try:
+        return parse_limit(read_once(path))
+    except OSError:
+        return None
 
 
 def _controller(root: Path, name: str) -> Path:
@@ -212,11 +253,3 @@ def _created_at(*directories: Path) -> float | None:
             except OSError:
                 continue
     return min(times, default=None)
-
-
-def _read_once(path: str) -> bytes:
-    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        return os.pread(descriptor, READ_BYTES, 0)
-    finally:
-        os.close(descriptor)

@@ -42,6 +42,18 @@ class ContainerTarget(_Fact, frozen=True, kw_only=True):
     pid: int
     """In the host's pid namespace; 0 when unknown."""
     started_at: float
+    image: str = ""
+    """As the engine was told it: an id, or a name by digest."""
+    attempt: int = 0
+
+
+class VolumeTarget(_Fact, frozen=True, kw_only=True):
+    """A volume of a pod that is measured by walking its directory."""
+
+    name: str
+    path: str
+    is_local: bool = True
+    """Counts as ephemeral storage: a directory on the node's disk and not in memory."""
 
 
 class PodTarget(_Whole, frozen=True, kw_only=True):
@@ -57,7 +69,11 @@ class PodTarget(_Whole, frozen=True, kw_only=True):
     """0 when the sandbox doesn't run."""
     host_network: bool = False
     """Its interfaces are the node's and are not told as its own."""
+    sandbox_started_at: float = 0.0
+    sandbox_attempt: int = 0
     containers: tuple[ContainerTarget, ...] = ()
+    oom_killed: tuple[tuple[str, str], ...] = ()
+    """(container's name, id) of the ended instances that the kernel killed for memory, as far as the status tells."""
 
 
 class SystemTarget(_Fact, frozen=True, kw_only=True):
@@ -84,6 +100,9 @@ class Targets(_Whole, frozen=True, kw_only=True):
     pods: tuple[PodTarget, ...] = ()
     system: tuple[SystemTarget, ...] = ()
     images: ImageTarget | None = None
+    engine_trouble: str = ""
+    """Why the engine doesn't answer; "" = it does."""
+    engine_version: str = ""
 
 
 # --- what was read
@@ -101,6 +120,8 @@ class MemoryUsage(_Fact, frozen=True, kw_only=True):
     major_page_faults: int | None = None
     limit: int | None = None
     """None = unlimited."""
+    swap: int | None = None
+    """None = the kernel doesn't account it."""
 
     @property
     def available(self) -> int | None:
@@ -108,11 +129,37 @@ class MemoryUsage(_Fact, frozen=True, kw_only=True):
         return None if self.limit is None else max(0, self.limit - self.working_set)
 
 
+class Pressure(_Fact, frozen=True, kw_only=True):
+    """One line of a pressure file: percent of the time, and microseconds since the start."""
+
+    avg10: float
+    avg60: float
+    avg300: float
+    total: int
+
+
+class PressurePair(_Fact, frozen=True, kw_only=True):
+    some: Pressure
+    full: Pressure
+
+
+class Pressures(_Fact, frozen=True, kw_only=True):
+    """Of one cgroup; None where the kernel doesn't tell."""
+
+    cpu: PressurePair | None = None
+    memory: PressurePair | None = None
+    io: PressurePair | None = None
+
+
 class CgroupUsage(_Fact, frozen=True, kw_only=True):
     """One reading of a cgroup's files. A controller that isn't there leaves its part None."""
 
     cpu_ns: int | None = None
     memory: MemoryUsage | None = None
+    pressure: Pressures | None = None
+    swap_limit: int | None = None
+    tasks: int | None = None
+    """Processes and threads in it and below."""
 
 
 class CgroupSample(_Fact, frozen=True, kw_only=True):
@@ -129,6 +176,10 @@ class Interface(_Fact, frozen=True, kw_only=True):
     rx_errors: int
     tx_bytes: int
     tx_errors: int
+    rx_packets: int = 0
+    rx_dropped: int = 0
+    tx_packets: int = 0
+    tx_dropped: int = 0
 
 
 class NetworkSample(_Whole, frozen=True, kw_only=True):
@@ -175,10 +226,55 @@ class TaskSample(_Fact, frozen=True, kw_only=True):
     limits: TaskLimits
 
 
+class DirectorySize(_Fact, frozen=True, kw_only=True):
+    """What a walk over a directory found, and when."""
+
+    at: float
+    used_bytes: int
+    inodes: int
+
+
+class DiskShare(_Fact, frozen=True, kw_only=True):
+    """A walked directory, and the filesystem that it is on."""
+
+    size: DirectorySize
+    filesystem: FilesystemUsage
+
+
+class VolumeShare(_Fact, frozen=True, kw_only=True):
+    target: VolumeTarget
+    share: DiskShare
+
+
+class Texts(_Whole, frozen=True, kw_only=True):
+    """The latest content of the files that only pages for Prometheus tell; parsed when one is asked for."""
+
+    version: int
+    files: dict[str, bytes]
+    processes: ProcessFacts | None = None
+
+
+class ProcessFacts(_Fact, frozen=True, kw_only=True):
+    """Of the processes directly in one cgroup."""
+
+    count: int
+    descriptors: int
+    sockets: int
+    max_open_files: int | None = None
+    """The soft limit of the first; -1 = none."""
+
+
 class ContainerHistory(_Whole, frozen=True, kw_only=True):
     target: ContainerTarget
     window: tuple[CgroupSample, ...]
     """Oldest first."""
+    path: str = ""
+    """Of its cgroup, as it was found."""
+    texts: Texts | None = None
+    rootfs: DiskShare | None = None
+    logs: DiskShare | None = None
+    oom_events: int = 0
+    """Kills for memory in this instance and the ones before it."""
 
 
 class PodHistory(_Whole, frozen=True, kw_only=True):
@@ -187,6 +283,13 @@ class PodHistory(_Whole, frozen=True, kw_only=True):
     network: NetworkSample | None = None
     sandbox_runs: bool = False
     containers: tuple[ContainerHistory, ...] = ()
+    created_at: float | None = None
+    texts: Texts | None = None
+    sandbox_path: str = ""
+    sandbox_window: tuple[CgroupSample, ...] = ()
+    sandbox_texts: Texts | None = None
+    sandbox_logs: DiskShare | None = None
+    volumes: tuple[VolumeShare, ...] = ()
 
 
 class SystemHistory(_Whole, frozen=True, kw_only=True):
@@ -205,3 +308,7 @@ class NodeHistory(_Whole, frozen=True, kw_only=True):
     images: FilesystemSample | None = None
     tasks: TaskSample | None = None
     system: tuple[SystemHistory, ...] = ()
+    created_at: float | None = None
+    texts: Texts | None = None
+    device: str = ""
+    """Of `filesystem`: /dev/vda."""

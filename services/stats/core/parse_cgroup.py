@@ -6,7 +6,7 @@ cgroups splitting them all would cost more than reading them.
 
 from __future__ import annotations
 
-from services.stats.core.model import MemoryInfo, MemoryUsage
+from services.stats.core.model import MemoryInfo, MemoryUsage, Pressure, PressurePair
 
 UNLIMITED = 1 << 62
 """A v1 limit above this means none (the kernel's "no limit" is 2^63 rounded down to a page)."""
@@ -71,13 +71,40 @@ def parse_memory_v1(usage_in_bytes: bytes, memory_stat: bytes, limit: int | None
         page_faults=find_counter(memory_stat, b"pgfault"),
         major_page_faults=find_counter(memory_stat, b"pgmajfault"),
         limit=limit,
+        swap=find_counter(memory_stat, b"total_swap"),
     )
 
 
-def parse_memory_v2(memory_current: bytes, memory_stat: bytes, limit: int | None) -> MemoryUsage | None:
-    """memory.current and memory.stat, which is hierarchical on v2."""
+def parse_memory_v2(
+    memory_current: bytes, memory_stat: bytes, limit: int | None, swap: int | None = None
+) -> MemoryUsage | None:
+    """memory.current and memory.stat, which is hierarchical on v2; memory.swap.current is swap alone there."""
     usage = parse_number(memory_current)
-    return None if usage is None else _memory_v2(usage, memory_stat, limit)
+    return None if usage is None else _memory_v2(usage, memory_stat, limit, swap)
+
+
+def parse_pressure(text: bytes) -> PressurePair | None:
+    """A pressure file (cgroup v2, /proc/pressure); None when it's empty or of another form."""
+    lines: dict[str, Pressure] = {}
+    for line in text.decode("ascii", "replace").splitlines():
+        kind, *pairs = line.split()
+        values = dict(pair.partition("=")[::2] for pair in pairs)
+        try:
+            lines[kind] = Pressure(
+                avg10=float(values["avg10"]),
+                avg60=float(values["avg60"]),
+                avg300=float(values["avg300"]),
+                total=int(values["total"]),
+            )
+        except (KeyError, ValueError):
+            return None
+    if "some" not in lines:
+        return None
+    # kernels before 5.13 have no "full" line for the CPU
+    return PressurePair(some=lines["some"], full=lines.get("full", _NO_PRESSURE))
+
+
+_NO_PRESSURE = Pressure(avg10=0.0, avg60=0.0, avg300=0.0, total=0)
 
 
 def node_memory(usage: MemoryUsage | None, memory_stat: bytes, info: MemoryInfo) -> MemoryUsage:
@@ -95,6 +122,7 @@ def node_memory(usage: MemoryUsage | None, memory_stat: bytes, info: MemoryInfo)
             page_faults=usage.page_faults,
             major_page_faults=usage.major_page_faults,
             limit=info.total,
+            swap=usage.swap,
         )
     used = info.total - info.free
     told = _memory_v2(used, memory_stat, info.total)
@@ -110,7 +138,7 @@ def node_memory(usage: MemoryUsage | None, memory_stat: bytes, info: MemoryInfo)
     )
 
 
-def _memory_v2(usage: int, memory_stat: bytes, limit: int | None) -> MemoryUsage:
+def _memory_v2(usage: int, memory_stat: bytes, limit: int | None, swap: int | None = None) -> MemoryUsage:
     return MemoryUsage(
         usage=usage,
         working_set=max(0, usage - (find_counter(memory_stat, b"inactive_file") or 0)),
@@ -118,4 +146,5 @@ def _memory_v2(usage: int, memory_stat: bytes, limit: int | None) -> MemoryUsage
         page_faults=find_counter(memory_stat, b"pgfault"),
         major_page_faults=find_counter(memory_stat, b"pgmajfault"),
         limit=limit,
+        swap=swap,
     )

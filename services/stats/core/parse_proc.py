@@ -28,6 +28,10 @@ def parse_net_dev(text: str) -> tuple[Interface, ...]:
                 rx_errors=int(fields[2]),
                 tx_bytes=int(fields[8]),
                 tx_errors=int(fields[10]),
+                rx_packets=int(fields[1]),
+                rx_dropped=int(fields[3]),
+                tx_packets=int(fields[9]),
+                tx_dropped=int(fields[11]),
             )
         )
     return tuple(found)
@@ -94,3 +98,25 @@ def parse_statvfs(
         inodes=files,
         inodes_free=files_free,
     )
+
+
+def parse_open_files(limits: str) -> int | None:
+    """/proc/<pid>/limits -> the soft limit of open files; -1 = unlimited."""
+    for line in limits.splitlines():
+        if line.startswith("Max open files"):
+            soft = line.split()[3]
+            return -1 if soft == "unlimited" else int(soft)
+    return None
+
+
+def parse_upper_directory(mountinfo: str) -> str | None:
+    """/proc/<pid>/mountinfo -> `upperdir=` of the mount at "/"; None when that isn't an overlay. The last mount on "/"
+    is the one that is seen."""
+    found: str | None = None
+    for line in mountinfo.splitlines():
+        fields, _, rest = line.partition(" - ")
+        if fields.split()[4:5] != ["/"]:
+            continue
+        options = rest.split()[-1].split(",")
+        found = next((one.removeprefix("upperdir=") for one in options if one.startswith("upperdir=")), None)
+    return found

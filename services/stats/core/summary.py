@@ -1,8 +1,7 @@
 """Samples -> the Summary of /stats/summary, in the kubelet's key order.
 
 A key whose value wasn't measured is absent. Times are RFC 3339 in whole seconds: of the sample, not of the
-request. `rootfs`, `logs`, `volume`, `ephemeral-storage` and `process_stats` have their place in the order
-but aren't filled yet.
+request.
 """
 
 from __future__ import annotations
@@ -12,134 +11,46 @@ from functools import lru_cache
 
 import msgspec
 
+from services.stats.core.live import told_containers, told_pod
 from services.stats.core.model import (
     CgroupSample,
     ContainerHistory,
+    DiskShare,
     FilesystemSample,
     NetworkSample,
     NodeHistory,
     PodHistory,
+    Pressure,
+    PressurePair,
     SystemHistory,
     TaskSample,
+    VolumeShare,
+)
+from services.stats.core.summary_types import (
+    ContainerStats,
+    CPUStats,
+    FsStats,
+    InterfaceStats,
+    IOStats,
+    MemoryStats,
+    NetworkStats,
+    NodeStats,
+    PodReference,
+    PodStats,
+    ProcessStats,
+    PSIData,
+    PSIStats,
+    RlimitStats,
+    RuntimeStats,
+    Summary,
+    SwapStats,
+    VolumeStats,
 )
 from services.stats.core.window import usage_nano_cores
 from shared.kube.times import rfc3339
 
 DEFAULT_INTERFACE = "eth0"
 """kubelet 1.36: the interface that is also told inline, by this very name, on the node too."""
-
-
-class _Stats(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    pass
-
-
-class CPUStats(_Stats, frozen=True, kw_only=True):
-    time: str
-    usage_nano_cores: int | None = None
-    usage_core_nano_seconds: int | None = None
-
-
-class MemoryStats(_Stats, frozen=True, kw_only=True):
-    time: str
-    available_bytes: int | None = None
-    usage_bytes: int | None = None
-    working_set_bytes: int | None = None
-    rss_bytes: int | None = None
-    page_faults: int | None = None
-    major_page_faults: int | None = None
-
-
-class InterfaceStats(_Stats, frozen=True, kw_only=True):
-    name: str
-    rx_bytes: int
-    rx_errors: int
-    tx_bytes: int
-    tx_errors: int
-
-
-class NetworkStats(_Stats, frozen=True, kw_only=True):
-    time: str
-    name: str
-    """The default interface, whose numbers follow; "" when there is none."""
-    rx_bytes: int | None = None
-    rx_errors: int | None = None
-    tx_bytes: int | None = None
-    tx_errors: int | None = None
-    interfaces: list[InterfaceStats]
-
-
-class FsStats(_Stats, frozen=True, kw_only=True):
-    time: str
-    available_bytes: int | None = None
-    capacity_bytes: int | None = None
-    used_bytes: int | None = None
-    inodes_free: int | None = None
-    inodes: int | None = None
-    inodes_used: int | None = None
-
-
-class VolumeStats(FsStats, frozen=True, kw_only=True):
-    name: str
-
-
-class ContainerStats(_Stats, frozen=True, kw_only=True):
-    """A container, or a system container of the node."""
-
-    name: str
-    start_time: str | None
-    cpu: CPUStats | None = None
-    memory: MemoryStats | None = None
-    rootfs: FsStats | None = None
-    logs: FsStats | None = None
-
-
-class PodReference(_Stats, frozen=True, kw_only=True):
-    name: str
-    namespace: str
-    uid: str
-
-
-class ProcessStats(_Stats, frozen=True, kw_only=True, rename=None):
-    process_count: int
-
-
-class PodStats(_Stats, frozen=True, kw_only=True):
-    pod_ref: PodReference
-    start_time: str
-    containers: list[ContainerStats]
-    cpu: CPUStats | None = None
-    memory: MemoryStats | None = None
-    network: NetworkStats | None = None
-    volume: list[VolumeStats] | None = None
-    ephemeral_storage: FsStats | None = msgspec.field(default=None, name="ephemeral-storage")
-    process_stats: ProcessStats | None = msgspec.field(default=None, name="process_stats")
-
-
-class RuntimeStats(_Stats, frozen=True, kw_only=True):
-    image_fs: FsStats | None = None
-
-
-class RlimitStats(_Stats, frozen=True, kw_only=True):
-    time: str
-    maxpid: int
-    curproc: int
-
-
-class NodeStats(_Stats, frozen=True, kw_only=True):
-    node_name: str
-    system_containers: list[ContainerStats] | None = None
-    start_time: str | None
-    cpu: CPUStats | None = None
-    memory: MemoryStats | None = None
-    network: NetworkStats | None = None
-    fs: FsStats | None = None
-    runtime: RuntimeStats | None = None
-    rlimit: RlimitStats | None = None
-
-
-class Summary(_Stats, frozen=True, kw_only=True):
-    node: NodeStats
-    pods: list[PodStats]
 
 
 def encode(summary: Summary, indent: bool = False) -> bytes:
@@ -176,6 +87,7 @@ def _node(node: NodeHistory, only_cpu_and_memory: bool) -> NodeStats:
             start_time=start_time,
             cpu=cpu,
             memory=memory,
+            swap=_swap(node.window),
         )
     return NodeStats(
         node_name=node.name,
@@ -183,10 +95,12 @@ def _node(node: NodeHistory, only_cpu_and_memory: bool) -> NodeStats:
         start_time=start_time,
         cpu=cpu,
         memory=memory,
+        io=_io(node.window),
         network=_network(node.network),
         fs=_filesystem(node.filesystem),
         runtime=None if node.images is None else RuntimeStats(image_fs=_filesystem(node.images)),
         rlimit=_rlimit(node.tasks),
+        swap=_swap(node.window),
     )
 
 
@@ -202,45 +116,119 @@ def _system(system: SystemHistory, memory_total: int | None) -> ContainerStats:
 
 def _pod(pod: PodHistory, only_cpu_and_memory: bool) -> PodStats | None:
     target = pod.target
-    containers = [_container(one) for one in _newest_instances(pod.containers)]
-    if target.start_time is None or not (containers or pod.sandbox_runs):
+    if target.start_time is None or not told_pod(pod):
         return None
+    reference = PodReference(name=target.name, namespace=target.namespace, uid=target.uid)
+    swap, io = _swap(pod.window), _io(pod.window)
+    if only_cpu_and_memory:
+        return PodStats(
+            pod_ref=reference,
+            start_time=_time(target.start_time),
+            containers=[_container(one, with_disk=False) for one in told_containers(pod)],
+            cpu=_cpu(pod.window),
+            memory=_memory(pod.window),
+            swap=swap,
+        )
+    tasks = pod.window[-1].usage.tasks if pod.window else None
     return PodStats(
-        pod_ref=PodReference(name=target.name, namespace=target.namespace, uid=target.uid),
+        pod_ref=reference,
         start_time=_time(target.start_time),
-        containers=containers,
+        containers=[_container(one) for one in told_containers(pod)],
         cpu=_cpu(pod.window),
         memory=_memory(pod.window),
-        network=None if only_cpu_and_memory else _network(pod.network),
+        io=io,
+        network=_network(pod.network),
+        volume=[_volume(one) for one in pod.volumes] or None,
+        ephemeral_storage=_ephemeral(pod),
+        process_stats=None if tasks is None else ProcessStats(process_count=tasks),
+        swap=swap,
     )
 
 
-def _newest_instances(containers: Iterable[ContainerHistory]) -> list[ContainerHistory]:
-    """One live instance per name, the newest, in the order of the names' first appearance.
-
-    An instance whose cgroup is gone has no window. One that holds no memory at all has no process:
-    metrics-server drops a whole pod for one container that reads 0 (kubernetes#103368), so it isn't told
-    either.
-    """
-    newest: dict[str, ContainerHistory] = {}
-    for one in containers:
-        if not one.window:
-            continue
-        memory = one.window[-1].usage.memory
-        if memory is not None and memory.usage == 0:
-            continue
-        known = newest.get(one.target.name)
-        if known is None or known.target.started_at <= one.target.started_at:
-            newest[one.target.name] = one
-    return list(newest.values())
-
-
-def _container(container: ContainerHistory) -> ContainerStats:
+def _container(container: ContainerHistory, *, with_disk: bool = True) -> ContainerStats:
     return ContainerStats(
         name=container.target.name,
         start_time=_time(container.target.started_at),
         cpu=_cpu(container.window),
         memory=_memory(container.window),
+        io=_io(container.window) if with_disk else None,
+        rootfs=_share(container.rootfs) if with_disk else None,
+        logs=_share(container.logs, whole=True) if with_disk else None,
+        swap=_swap(container.window),
+    )
+
+
+def _swap(window: tuple[CgroupSample, ...]) -> SwapStats | None:
+    memory = window[-1].usage.memory if window else None
+    if memory is None or memory.swap is None:
+        return None
+    limit = window[-1].usage.swap_limit
+    return SwapStats(
+        time=_time(window[-1].at),
+        swap_available_bytes=None if limit is None else max(0, limit - memory.swap),
+        swap_usage_bytes=memory.swap,
+    )
+
+
+def _io(window: tuple[CgroupSample, ...]) -> IOStats | None:
+    pressure = window[-1].usage.pressure if window else None
+    if pressure is None or pressure.io is None:
+        return None
+    return IOStats(time=_time(window[-1].at), psi=_psi(pressure.io))
+
+
+def _psi(pair: PressurePair | None) -> PSIStats | None:
+    if pair is None:
+        return None
+    return PSIStats(full=_psi_data(pair.full), some=_psi_data(pair.some))
+
+
+def _psi_data(pressure: Pressure) -> PSIData:
+    return PSIData(total=pressure.total, avg10=pressure.avg10, avg60=pressure.avg60, avg300=pressure.avg300)
+
+
+def _share(share: DiskShare | None, *, whole: bool = False) -> FsStats | None:
+    """A directory's use of its filesystem. `whole`: cAdvisor tells the filesystem's used inodes for logs."""
+    if share is None:
+        return None
+    filesystem, size = share.filesystem, share.size
+    return FsStats(
+        time=_time(size.at),
+        available_bytes=filesystem.available,
+        capacity_bytes=filesystem.capacity,
+        used_bytes=size.used_bytes,
+        inodes_free=filesystem.inodes_free,
+        inodes=filesystem.inodes,
+        inodes_used=filesystem.inodes - filesystem.inodes_free if whole else size.inodes,
+    )
+
+
+def _volume(volume: VolumeShare) -> VolumeStats:
+    told = _share(volume.share)
+    assert told is not None
+    fields = {name: getattr(told, name) for name in told.__struct_fields__}
+    return VolumeStats(**fields, name=volume.target.name)
+
+
+def _ephemeral(pod: PodHistory) -> FsStats | None:
+    """What the pod's containers and volumes use of the node's disk: writable layers, logs, local volumes. kubelet
+    1.20.2: the inodes of logs don't count."""
+    containers = told_containers(pod)
+    layers = [one.rootfs for one in containers if one.rootfs is not None]
+    logs = [one.logs for one in containers if one.logs is not None]
+    local = [one.share for one in pod.volumes if one.target.is_local]
+    shares = [*logs, *layers, *local]
+    if not shares:
+        return None
+    filesystem = shares[0].filesystem
+    return FsStats(
+        time=_time(max(one.size.at for one in shares)),
+        available_bytes=filesystem.available,
+        capacity_bytes=filesystem.capacity,
+        used_bytes=sum(one.size.used_bytes for one in shares),
+        inodes_free=filesystem.inodes_free,
+        inodes=filesystem.inodes,
+        inodes_used=sum(one.size.inodes for one in (*layers, *local)),
     )
 
 
@@ -251,6 +239,7 @@ def _cpu(window: tuple[CgroupSample, ...]) -> CPUStats | None:
         time=_time(window[-1].at),
         usage_nano_cores=usage_nano_cores(window),
         usage_core_nano_seconds=window[-1].usage.cpu_ns,
+        psi=None if (pressure := window[-1].usage.pressure) is None else _psi(pressure.cpu),
     )
 
 
@@ -269,6 +258,7 @@ def _memory(window: tuple[CgroupSample, ...], default_limit: int | None = None) 
         rss_bytes=memory.rss,
         page_faults=memory.page_faults,
         major_page_faults=memory.major_page_faults,
+        psi=None if (pressure := window[-1].usage.pressure) is None else _psi(pressure.memory),
     )
 
 

@@ -28,6 +28,8 @@ def targets_of(
         pods=tuple(pod_target(report) for report in pods),
         system=(SystemTarget(name="pods", cgroup=pods_cgroup(driver, cgroup_root), memory_limit=allocatable_memory),),
         images=image_target(runtime),
+        engine_trouble="" if runtime is None or runtime.healthy else runtime.message or "the engine doesn't answer",
+        engine_version="" if runtime is None else runtime.engine_version,
     )
 
 
@@ -42,9 +44,19 @@ def pod_target(report: PodReport) -> PodTarget:
         cgroup=path_of_parent(report.cgroup_parent),
         sandbox_id="" if sandbox is None else sandbox.id,
         sandbox_pid=0 if sandbox is None else sandbox.pid,
+        sandbox_started_at=0.0 if sandbox is None else sandbox.started_at,
+        sandbox_attempt=0 if sandbox is None else sandbox.attempt,
+        oom_killed=_oom_killed(report),
         host_network=bool(report.status.host_ip) and report.status.host_ip == report.status.pod_ip,
         containers=tuple(
-            ContainerTarget(id=one.id, name=one.name, pid=one.pid, started_at=one.started_at)
+            ContainerTarget(
+                id=one.id,
+                name=one.name,
+                pid=one.pid,
+                started_at=one.started_at,
+                image=_image(one.image_id),
+                attempt=one.attempt,
+            )
             for one in report.containers
             if one.name != SANDBOX
         ),
@@ -60,3 +72,19 @@ def image_target(runtime: RuntimeReport | None) -> ImageTarget | None:
         root_dir=runtime.root_dir,
         used_bytes=sum(image.size for image in runtime.images) if runtime.images else None,
     )
+
+
+def _image(image_id: str) -> str:
+    """Without its scheme: `sha256:...`, or the name by digest."""
+    return image_id.partition("://")[2] or image_id
+
+
+def _oom_killed(report: PodReport) -> tuple[tuple[str, str], ...]:
+    """The ended instances that the status says the kernel killed for memory."""
+    found: list[tuple[str, str]] = []
+    for one in (*report.status.init_container_statuses, *report.status.container_statuses):
+        for state in (one.state, one.last_state):
+            ended = state.terminated
+            if ended is not None and ended.reason == "OOMKilled":
+                found.append((one.name, ended.container_id.partition("://")[2]))
+    return tuple(dict.fromkeys(found))

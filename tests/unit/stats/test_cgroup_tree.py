@@ -75,6 +75,7 @@ def test_a_containers_numbers_are_the_same_from_v1_and_v2(root: Path, version: i
         page_faults=1_759,
         major_page_faults=1,
         limit=67_108_864,
+        swap=0,
     )
 
 

@@ -28,9 +28,21 @@ def test_the_nodes_own_plumbing_is_not_an_interface() -> None:
     assert [one.name for one in parse_net_dev(HEAD + lines)] == ["eth0", "cali1"]
 
 
-def test_bytes_and_errors_come_from_their_columns() -> None:
+def test_what_is_told_comes_from_its_columns() -> None:
     text = HEAD + "  eth0: 11 12 13 14 15 16 17 18 21 22 23 24 25 26 27 28\n"
-    assert parse_net_dev(text) == (Interface(name="eth0", rx_bytes=11, rx_errors=13, tx_bytes=21, tx_errors=23),)
+    assert parse_net_dev(text) == (
+        Interface(
+            name="eth0",
+            rx_bytes=11,
+            rx_packets=12,
+            rx_errors=13,
+            rx_dropped=14,
+            tx_bytes=21,
+            tx_packets=22,
+            tx_errors=23,
+            tx_dropped=24,
+        ),
+    )
 
 
 def test_a_number_may_touch_the_colon_and_a_name_may_hold_one() -> None:

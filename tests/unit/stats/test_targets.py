@@ -48,6 +48,7 @@ def test_the_sandbox_is_the_pods_and_never_one_of_its_containers() -> None:
         cgroup="/kubepods/burstable/podu-1",
         sandbox_id="s" * 64,
         sandbox_pid=40,
+        sandbox_started_at=7.0,
         containers=(ContainerTarget(id="c" * 64, name="web", pid=41, started_at=8.0),),
     )
 
