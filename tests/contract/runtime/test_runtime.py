@@ -6,7 +6,9 @@ import asyncio
 
 import pytest
 
+from services.podworker.core.container_config import ContainerUpdate
 from services.podworker.core.model import RuntimeContainer
+from services.podworker.core.pod_limits import PodLimits
 from services.podworker.ports import ImagePullFailed, RuntimeRefused
 from tests.contract.runtime.engines import STUBBORN, Engine, config_of, new_pod, run_pod, sandbox_of
 from tests.support.builders import a_container
@@ -69,6 +71,29 @@ async def test_an_exit_code_is_shown_with_its_times(engine: Engine) -> None:
     assert (container.exit_code, container.oom_killed, container.cannot_run) == (3, False, False)
     assert container.started_at is not None and container.finished_at is not None
     assert container.finished_at >= container.started_at
+
+
+async def test_a_running_container_is_given_other_resources(engine: Engine) -> None:
+    """More and less; a quota that is taken away is gone."""
+    amounts = {"cpu": "100m", "memory": "32Mi"}
+    pod = new_pod(a_container(resources={"requests": amounts, "limits": amounts}))
+    sandbox_id, (container_id,) = await run_pod(engine, pod)
+    config = config_of(engine, pod, sandbox_id)
+    before = await newest(engine, pod.metadata.uid)
+    assert (before.cpu_shares, before.cpu_quota, before.memory) == (102, 10_000, 32 << 20)
+    for shares, quota, memory in ((204, 20_000, 64 << 20), (51, 5000, 16 << 20), (102, 0, 16 << 20)):
+        limits = PodLimits(cpu_shares=shares, cpu_quota=quota, memory=memory)
+        update = ContainerUpdate(
+            cpu_shares=shares,
+            cpu_quota=quota,
+            memory=memory,
+            cgroup_parent=config.cgroup_parent,
+            pod_limits=limits,
+        )
+        await engine.runtime.update_container(container_id, update)
+        after = await newest(engine, pod.metadata.uid)
+        assert (after.cpu_shares, after.cpu_quota, after.memory) == (shares, quota, memory)
+        assert (after.id, after.state) == (container_id, "running")
 
 
 async def test_the_stop_signal_ends_a_container_that_heeds_it(engine: Engine) -> None:
