@@ -102,7 +102,7 @@ def _node(page: Page, node: NodeHistory, machine: MachineFacts, now: float) -> N
         return
     row = _Row(page, id="/", namespace="", pod="")
     _usage(row, node.window[-1], node.texts, machine, memory_limit=node.memory_total)
-    row.spec("container_last_seen", int(now))
+    row.put("container_last_seen", int(now))
     row.spec("container_start_time_seconds", None if node.created_at is None else int(node.created_at))
     _network(row, node.network)
     if node.filesystem is not None and node.device:
@@ -156,7 +156,7 @@ def _pod(page: Page, pod: PodHistory, node: NodeHistory, machine: MachineFacts, 
 
 
 def _seen(row: _Row, started_at: float | None, now: float) -> None:
-    row.spec("container_last_seen", int(now))
+    row.put("container_last_seen", int(now))
     if started_at:
         row.spec("container_start_time_seconds", int(started_at))
 

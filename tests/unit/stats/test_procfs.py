@@ -6,7 +6,7 @@ from pathlib import Path
 
 from services.stats.adapters.filesystem import StatvfsFilesystems
 from services.stats.adapters.procfs import Procfs
-from services.stats.core.model import Interface, TaskLimits
+from services.stats.core.model import TaskLimits
 
 PROC = Procfs(Path(__file__).parents[2] / "fixtures/stats/v1/proc")
 NOWHERE = Procfs(Path("/nonexistent"))

@@ -29,7 +29,8 @@ from services.stats.core.model import (
     TaskSample,
 )
 from services.stats.core.rates import NANOSECONDS
-from services.stats.core.summary import Summary, build_summary, encode, pretty
+from services.stats.core.summary import build_summary, encode, pretty
+from services.stats.core.summary_types import Summary
 from shared.kube.times import parse_rfc3339
 
 GOLDEN = (Path(__file__).parents[2] / "golden/wire/stats-summary.json").read_bytes()
