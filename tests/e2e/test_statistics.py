@@ -221,3 +221,16 @@ def test_a_page_comes_packed_to_who_takes_it(node: Node) -> None:
     assert answer.getheader("content-encoding") == "gzip"
     assert answer.getheader("content-type") == "text/plain; version=0.0.4; charset=utf-8"
     assert parse_exposition(gzip.decompress(packed).decode()).types == parse_exposition(plain.decode()).types
+
+
+def test_cadvisors_answers_are_below_podbus(node: Node) -> None:
+    """Cases 43 and 46."""
+    machine = node.json("/podbus/cadvisor/api/v1.3/machine")
+    assert machine["boot_id"] == Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    container = node.docker("ps", "-q", "--no-trunc", "--filter", "name=k8s_busy_web-n1_default_").strip()
+    told = node.json(f"/podbus/cadvisor/api/v1.3/docker/{container[:12]}")
+    (info,) = told.values()
+    assert info["id"] == container
+    assert info["stats"][-1]["cpu"]["usage"]["total"] > 0
+    assert node.get("/podbus/cadvisor/api/v1.3/docker/unknown")[0] == 500
+    assert node.get("/podbus/cadvisor/api/v7/machine")[0] == 400

@@ -108,12 +108,14 @@ async def _fetched(ticket: StreamTicket) -> bytes:
 
 
 async def _page(source: SocketBytes) -> bytes:
-    page = bytearray()
+    parts: list[bytes] = []
+    size = 0
     while data := await source.read():
-        page += data
-        if len(page) > _LARGEST_PAGE:
+        parts.append(data)
+        size += len(data)
+        if size > _LARGEST_PAGE:
             raise OwnerRefused("internal", f"a page of more than {_LARGEST_PAGE >> 20} MiB")
-    return bytes(page)
+    return b"".join(parts)
 
 
 async def _asked(asking: Awaitable[T]) -> T:

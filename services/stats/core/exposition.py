@@ -43,13 +43,13 @@ class Page:
         self.lines[name].append(f"{name}{labels(pairs)} {value}{stamp}\n")
 
     def encoded(self) -> bytes:
-        """Sorted by name; a family without a sample isn't there."""
-        return "".join(self._text()).encode()
+        """Sorted by name; a family without a sample isn't there. Once: the lines are used up."""
+        return b"".join(self._parts())
 
-    def _text(self) -> Iterable[str]:
+    def _parts(self) -> Iterable[bytes]:
+        """Family by family: the page is megabytes long, and needn't be there three times."""
         for name in sorted(self._families):
-            lines = self.lines[name]
+            lines = self.lines.pop(name)
             if lines:
                 kind, told = self._families[name]
-                yield f"# HELP {name} {told}\n# TYPE {name} {kind}\n"
-                yield from lines
+                yield f"# HELP {name} {told}\n# TYPE {name} {kind}\n{''.join(lines)}".encode()

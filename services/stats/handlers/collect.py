@@ -216,22 +216,28 @@ class Collector:
     def cadvisor_page(self) -> bytes:
         """/metrics/cadvisor; the same bytes until something new was read. The first one in a while takes a pass of
         its own for what nobody had asked for."""
-        now = self._clock.boot_seconds()
-        wanted = self._details_until > now
-        self._details_until = now + DETAILS_SECONDS
-        if not wanted:
-            self.sample()
+        self.want_details()
         found = self._pages.get("cadvisor")
         if found is None:
             found = self._pages["cadvisor"] = cadvisor_page(
                 self.node(),
                 self.pods(),
-                MachineFacts() if self._machine is None else self._machine.facts(),
+                self.machine(),
                 sandbox_image=self._sandbox_image,
                 engine_version=self._targets.engine_version,
                 now=self._clock.now(),
             )
         return found
+
+    def want_details(self) -> None:
+        """Read from now on also what only a page for Prometheus tells; the first time in a while at once."""
+        wanted = self._wants_details
+        self._details_until = self._clock.boot_seconds() + DETAILS_SECONDS
+        if not wanted:
+            self.sample()
+
+    def machine(self) -> MachineFacts:
+        return MachineFacts() if self._machine is None else self._machine.facts()
 
     def _forget_encoded(self) -> None:
         self._encoded.clear()

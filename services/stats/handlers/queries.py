@@ -8,6 +8,7 @@ from itertools import count
 
 import msgspec
 
+from services.stats.core.rest import Refused, answer
 from services.stats.handlers.collect import Collector
 from shared.contracts.stats import PageQuery, PageReply, SummaryQuery, SummaryReply
 from shared.contracts.streams import StreamTicket
@@ -35,6 +36,8 @@ class Queries:
         return SummaryReply(ticket=self._ticket(body))
 
     async def page(self, query: PageQuery) -> PageReply:
+        if query.page == "rest":
+            return self._rest(query)
         plain = self._collector.resource_page() if query.page == "resource" else self._collector.cadvisor_page()
         key = (query.page, query.gzip)
         async with self._packing:  # whoever comes meanwhile finds it packed
@@ -48,6 +51,18 @@ class Queries:
         if len(body) <= INLINE_BYTES:
             return PageReply(tag=tag, body=body)
         return PageReply(tag=tag, ticket=self._ticket(body))
+
+    def _rest(self, query: PageQuery) -> PageReply:
+        collector = self._collector
+        collector.want_details()
+        try:
+            told = answer(query.path, query.options, collector.node(), collector.pods(), collector.machine())
+        except Refused as refused:
+            return PageReply(status=refused.status, body=f"{refused}\n".encode())
+        body = msgspec.json.encode(told)
+        if len(body) <= INLINE_BYTES:
+            return PageReply(body=body)
+        return PageReply(ticket=self._ticket(body))
 
     def _ticket(self, body: bytes) -> StreamTicket:
         async def send(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

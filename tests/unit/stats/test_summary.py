@@ -9,12 +9,15 @@ from typing import Any
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from services.stats.core.model import (
     CgroupSample,
     CgroupUsage,
     ContainerHistory,
     ContainerTarget,
+    DirectorySize,
+    DiskShare,
     FilesystemSample,
     FilesystemUsage,
     Interface,
@@ -23,10 +26,15 @@ from services.stats.core.model import (
     NodeHistory,
     PodHistory,
     PodTarget,
+    Pressure,
+    PressurePair,
+    Pressures,
     SystemHistory,
     SystemTarget,
     TaskLimits,
     TaskSample,
+    VolumeShare,
+    VolumeTarget,
 )
 from services.stats.core.rates import NANOSECONDS
 from services.stats.core.summary import build_summary, encode, pretty
@@ -36,8 +44,6 @@ from shared.kube.times import parse_rfc3339
 GOLDEN = (Path(__file__).parents[2] / "golden/wire/stats-summary.json").read_bytes()
 AT = parse_rfc3339("2026-12-01T00:34:20Z")
 FILESYSTEM = FilesystemUsage(capacity=1000, available=300, used=600, inodes=70, inodes_free=50)
-NOT_MEASURED_YET = {"rootfs", "logs", "volume", "ephemeral-storage", "process_stats"}
-"""Keys of the golden file that podbus leaves out: issue 7 fills them."""
 
 
 def a_usage(cpu_ns: int | None = 5_000, **memory: Any) -> CgroupUsage:
@@ -85,6 +91,24 @@ def a_pod(**changes: Any) -> PodHistory:
         "containers": (a_container(),),
     }
     return PodHistory(**(fields | changes))
+
+
+def a_share(used: int, inodes: int = 1) -> DiskShare:
+    return DiskShare(size=DirectorySize(at=AT, used_bytes=used, inodes=inodes), filesystem=FILESYSTEM)
+
+
+def a_whole_pod() -> PodHistory:
+    """With disks: a layer of 10, logs of 20, a volume on the disk and one in memory."""
+    container = replace(a_container(), rootfs=a_share(10), logs=a_share(20))
+    newest = replace(a_window()[-1], usage=replace(a_usage(), tasks=3))
+    return a_pod(
+        window=(a_window()[0], newest),
+        containers=(container,),
+        volumes=(
+            VolumeShare(target=VolumeTarget(name="disk", path="/v"), share=a_share(3)),
+            VolumeShare(target=VolumeTarget(name="memory", path="/m", is_local=False), share=a_share(4)),
+        ),
+    )
 
 
 def a_node(**changes: Any) -> NodeHistory:
@@ -136,9 +160,32 @@ def test_the_types_hold_the_kubelets_summary_byte_for_byte() -> None:
 
 
 def test_what_is_measured_has_the_kubelets_keys_in_the_kubelets_order() -> None:
-    """All that the recording has, but for what isn't measured yet; and not one key more."""
-    summary = build_summary(a_node(), [a_pod()])
-    assert in_order(told(summary)) == in_order(json.loads(GOLDEN), frozenset(NOT_MEASURED_YET))
+    """All that the recording has, and not one key more."""
+    assert in_order(told(build_summary(a_node(), [a_whole_pod()]))) == in_order(json.loads(GOLDEN))
+
+
+def test_ephemeral_storage_is_layers_logs_and_local_volumes() -> None:
+    """The recorded sums: logs count by bytes and not by inodes, a volume in memory not at all."""
+    pod = told(build_summary(a_node(), [a_whole_pod()]))["pods"][0]
+    assert pod["ephemeral-storage"]["usedBytes"] == 10 + 20 + 3
+    assert pod["ephemeral-storage"]["inodesUsed"] == 1 + 1
+    assert [(one["name"], one["usedBytes"]) for one in pod["volume"]] == [("disk", 3), ("memory", 4)]
+    assert pod["containers"][0]["rootfs"]["inodesUsed"] == 1
+    assert pod["containers"][0]["logs"]["inodesUsed"] == 70 - 50, "cAdvisor: of the whole file system"
+
+
+def test_swap_and_pressure_are_told_where_the_kernel_accounts_them() -> None:
+    """Case 34: absent without the file, 0 with a 0; available only below a limit."""
+    assert "swap" not in told(build_summary(a_node(), [a_pod()]))["pods"][0]
+    pressed = Pressure(avg10=1.5, avg60=0.0, avg300=0.0, total=2_500_000)
+    pair = PressurePair(some=pressed, full=pressed)
+    usage = replace(a_usage(swap=0), swap_limit=9, pressure=Pressures(cpu=pair, io=pair))
+    window = (CgroupSample(at=AT, monotonic_ns=0, usage=usage),)
+    pod = told(build_summary(a_node(), [a_pod(window=window)]))["pods"][0]
+    assert pod["swap"] == {"time": "2026-12-01T00:34:20Z", "swapAvailableBytes": 9, "swapUsageBytes": 0}
+    assert pod["cpu"]["psi"]["some"] == {"total": 2_500_000, "avg10": 1.5, "avg60": 0.0, "avg300": 0.0}
+    assert "psi" not in pod["memory"]
+    assert pod["io"]["psi"].keys() == {"full", "some"}
 
 
 def test_indentation_is_one_space_and_nothing_follows_the_last_brace() -> None:
