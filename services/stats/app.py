@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from pathlib import Path
 
 from services.stats.adapters.cgroup import CgroupTree, raise_file_limit
@@ -41,6 +42,7 @@ async def build(context: Context) -> Service:
         disk=disk,
         machine=SystemMachine(settings.data),
         sandbox_image=settings.sandbox_image,
+        jitter=random.random,
     )
     memory = look_at_machine(settings.node_ip).memory_bytes
     watching = Watching(

@@ -234,3 +234,26 @@ def test_cadvisors_answers_are_below_podbus(node: Node) -> None:
     assert info["stats"][-1]["cpu"]["usage"]["total"] > 0
     assert node.get("/podbus/cadvisor/api/v1.3/docker/unknown")[0] == 500
     assert node.get("/podbus/cadvisor/api/v7/machine")[0] == 400
+
+
+@pytest.mark.long
+def test_what_a_pod_writes_shows_in_its_layer_its_logs_and_its_volume(node: Node) -> None:
+    """Cases 10 and 12: in the layer or the volume, wherever it was written, within the walks' minute."""
+
+    def disks() -> tuple[int, int, int]:
+        pod = next(one for one in node.json("/stats/summary")["pods"] if one["podRef"]["name"] == "web-n1")
+        http = next(one for one in pod["containers"] if one["name"] == "http")
+        return http["rootfs"]["usedBytes"], http["logs"]["usedBytes"], pod["volume"][0]["usedBytes"]
+
+    before = eventually(disks, within=30)
+    container = node.docker("ps", "-q", "--no-trunc", "--filter", "name=k8s_http_web-n1_default_").strip()
+    write = "dd if=/dev/zero bs=1M count=50 of=/big; dd if=/dev/zero bs=1M count=7 of=/www/big; sync"
+    node.docker("exec", container, "sh", "-c", write)
+    node.docker("exec", container, "sh", "-c", "head -c 5000000 /dev/zero | tr '\\0' x > /proc/1/fd/1")
+    eventually(
+        lambda: all(now > then + (4 << 20) for now, then in zip(disks(), before, strict=True)), within=90, every=1
+    )
+    grown = [now - then for now, then in zip(disks(), before, strict=True)]
+    assert grown[0] == pytest.approx(50 << 20, abs=1 << 20)
+    assert grown[1] >= 5_000_000
+    assert grown[2] == pytest.approx(7 << 20, abs=1 << 20)

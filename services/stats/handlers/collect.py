@@ -9,7 +9,7 @@ Whoever owns the loop calls `tick` and sleeps for what it returns, and calls it 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from msgspec.structs import replace
 
@@ -44,6 +44,8 @@ from shared.runtime.clock import Clock
 
 INTERVAL_SECONDS = 10.0
 """kubelet 1.36: the housekeeping interval of its containers."""
+JITTER = 0.1
+"""Of the interval, at most, that a pass comes later: no load of a regular rhythm hides between the samples."""
 DETAILS_SECONDS = 300.0
 """How long after a scrape of /metrics/cadvisor what only that page tells is still read in each pass."""
 HOST_PID = 1
@@ -67,15 +69,18 @@ class Collector:
         disk: Disk | None = None,
         machine: Machine | None = None,
         sandbox_image: str = "",
+        jitter: Callable[[], float] = lambda: 0.0,
     ) -> None:
         """`root_dir`: the data directory, whose filesystem is node.fs.
-        `interval`: seconds between passes. `sandbox_image`: as the engine was told it."""
+        `interval`: seconds between passes. `sandbox_image`: as the engine was told it.
+        `jitter`: a random number below 1."""
         self._root_dir = root_dir
         self._cgroups = cgroups
         self._processes = processes
         self._filesystems = filesystems
         self._clock = clock
         self._interval = interval
+        self._jitter = jitter
         self._targets = Targets()
         self._pods: dict[str, TrackedPod] = {}
         self._system: dict[SystemTarget, Tracked] = {}
@@ -134,7 +139,7 @@ class Collector:
         if now >= self._due:
             # From the schedule and not from now, so that passes keep their distance; one that is late isn't
             # made up.
-            self._due = max(self._due + self._interval, now + self._interval / 2)
+            self._due = max(self._due + self._interval * (1 + JITTER * self._jitter()), now + self._interval / 2)
             self.sample()
         else:
             for tracked in self._fresh():

@@ -19,7 +19,7 @@ from services.stats.core.model import (
 )
 from services.stats.core.rates import NANOSECONDS
 from services.stats.handlers.collect import INTERVAL_SECONDS, Collector
-from tests.support.stats_node import ETH0, FIXTURES, POD, POD_PATH, WEB, FakeClock, Node
+from tests.support.stats_node import ETH0, FIXTURES, POD, POD_PATH, WEB, FakeClock, FakeFilesystems, Node
 
 
 @pytest.fixture
@@ -308,3 +308,19 @@ def test_a_recorded_node_is_told_alike_from_v1_and_v2(
     assert told["pods"][0]["network"]["rxBytes"] == 736
     assert told["node"]["rlimit"]["maxpid"] == 32_768
     assert told["node"]["systemContainers"][0]["memory"]["availableBytes"] > 0
+
+
+def test_passes_come_a_little_later_by_chance(node: Node) -> None:
+    """At most a tenth of the interval, so that two minutes still hold eleven samples."""
+    late = Collector(
+        node_name="peer",
+        root_dir="/data",
+        cgroups=node.cgroups,
+        processes=node.processes,
+        filesystems=FakeFilesystems(),
+        clock=node.clock,
+        jitter=lambda: 0.5,
+    )
+    late.tick()
+    node.advance(1.1)
+    assert late.tick() == pytest.approx(10 * 1.05 - 1.1)
