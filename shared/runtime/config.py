@@ -110,6 +110,8 @@ class KubeletConfig:
     allowed_unsafe_sysctls: tuple[str, ...] = ()
     """allowedUnsafeSysctls: names, or beginnings with a `*` after them, of sysctls that a pod may set besides the safe
     ones."""
+    seccomp_default: bool = False
+    """seccompDefault: containers without a seccomp profile get the engine's default one, not none."""
     resolv_conf: str = "/etc/resolv.conf"
     """resolvConf: the file that pods with dnsPolicy Default get their name servers from."""
 
@@ -164,6 +166,7 @@ def config_document(config: KubeletConfig) -> dict[str, Any]:
         "clusterDNS": list(config.cluster_dns),
         "clusterDomain": config.cluster_domain,
         "allowedUnsafeSysctls": list(config.allowed_unsafe_sysctls),
+        "seccompDefault": config.seccomp_default,
         "resolvConf": config.resolv_conf,
         "failSwapOn": False,
     }

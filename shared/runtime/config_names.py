@@ -16,7 +16,7 @@ kubeletCgroups localStorageCapacityIsolation logging makeIPTablesUtilChains maxO
 memorySwap memoryThrottlingFactor nodeLeaseDurationSeconds nodeStatusMaxImages nodeStatusReportFrequency
 oomScoreAdj podCIDR podLogsDir preloadedImagesVerificationAllowlist protectKernelDefaults
 providerID qosReserved registerNode registerWithTaints registryBurst registryPullQPS
-reservedMemory reservedSystemCPUs rotateCertificates runOnce runtimeRequestTimeout seccompDefault
+reservedMemory reservedSystemCPUs rotateCertificates runOnce runtimeRequestTimeout
 serverTLSBootstrap showHiddenMetricsForVersion shutdownGracePeriod shutdownGracePeriodByPodPriority
 shutdownGracePeriodCriticalPods singleProcessOOMKill
 streamingConnectionIdleTimeout systemCgroups systemReservedCgroup tlsCipherSuites tlsCurvePreferences
@@ -32,6 +32,5 @@ AS_IT_IS: dict[str, tuple[object, ...]] = {
     "enableServer": (True,),
     "failCgroupV1": (False,),
     "failSwapOn": (False,),
-    "seccompDefault": (False,),
 }
 """Values that say what podbus does anyway: nothing to warn of."""

@@ -209,6 +209,7 @@ _FIELDS: dict[Path_, tuple[str, Reader]] = {
     ("clusterDNS",): ("cluster_dns", read_addresses),
     ("clusterDomain",): ("cluster_domain", read_text),
     ("allowedUnsafeSysctls",): ("allowed_unsafe_sysctls", read_sysctls),
+    ("seccompDefault",): ("seccomp_default", read_flag),
     ("resolvConf",): ("resolv_conf", read_file),
 }
 _ALL_PATHS = frozenset({*_FIELDS, ("serializeImagePulls",), ("mergeDefaultEvictionSettings",)})
