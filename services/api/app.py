@@ -5,6 +5,9 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import random
+import secrets
+import time
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
@@ -13,12 +16,16 @@ from services.api.adapters.authn import TokenFile
 from services.api.adapters.bus_queries import BusOwners
 from services.api.adapters.disk import disk_trouble
 from services.api.adapters.http_server import HttpListener
+from services.api.adapters.policy_file import PolicyFile
 from services.api.adapters.tls import ServingTls
 from services.api.core.node_view import NodeView
 from services.api.core.routing import Surface
 from services.api.handlers.face import Face
+from services.api.handlers.gate import NodeGate
 from services.api.handlers.health import local_health
+from services.api.handlers.reviews import ApiServerReviews, KeepSeconds
 from services.api.handlers.web import web_app
+from services.api.ports import Reviewer
 from shared.bus import BucketWatch
 from shared.contracts.registry import PODS, STATUS, WORKER_HEARTBEAT
 from shared.contracts.worker import Heartbeat
@@ -61,7 +68,8 @@ async def build(context: Context) -> Service:
     events = EventRing(bus, clock, context.process)
     tell_restart(context, events.tell)
     tls = _serving_tls(settings)
-    front, read_only = web_app(face, TokenFile(settings.paths.pki / "tokens.csv"))
+    reviews = _api_server(settings) if settings.kubeconfig else None
+    front, read_only = web_app(face, _gate(settings, reviews))
     https = HttpListener(front, config.address, settings.port, tls.context)
     others: dict[str, HttpListener] = {}
     # kubelet: that one of these ports is taken is told, and doesn't stop it
@@ -115,12 +123,49 @@ def _flags(settings: Settings) -> Mapping[str, str]:
     }
 
 
+def _gate(settings: Settings, reviews: Reviewer | None) -> NodeGate:
+    config, pki = settings.config, settings.paths.pki
+    always = config.authorization_mode == "AlwaysAllow"
+    if always:
+        log.warning("authorization.mode is AlwaysAllow: %s", "anybody" if config.anonymous else "any known user")
+    return NodeGate(
+        TokenFile(pki / "tokens.csv"),
+        PolicyFile(settings.policy or pki / "policy.yaml"),
+        token_reviews=reviews if config.token_webhook else None,
+        access_reviews=reviews,
+        anonymous=config.anonymous,
+        always_allow=always,
+    )
+
+
+def _api_server(settings: Settings) -> Reviewer:
+    from services.api.adapters.api_server import ApiServerClient  # http.client and PyYAML only for a joined node
+
+    assert settings.kubeconfig is not None
+    client = ApiServerClient(settings.kubeconfig)
+    try:
+        client.check()
+    except (OSError, ValueError) as error:
+        log.error("the kubeconfig can't be used path=%s error=%s", settings.kubeconfig, error)
+    config = settings.config
+    return ApiServerReviews(
+        client,
+        settings.node_name,
+        secrets.token_bytes(32),
+        time.monotonic,
+        keep=KeepSeconds(config.token_webhook_seconds, config.authorized_seconds, config.unauthorized_seconds),
+        chance=random.Random(),  # noqa: S311  spreads retries
+    )
+
+
 def _serving_tls(settings: Settings) -> ServingTls:
     pki, config = settings.paths.pki, settings.config
     return ServingTls(
         Path(config.tls_cert_file or pki / "serving.crt"),
         Path(config.tls_private_key_file or pki / "serving.key"),
         Path(config.client_ca_file or pki / "ca.crt"),
+        min_version=config.tls_min_version,
+        cipher_suites=config.tls_cipher_suites,
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import Awaitable, Callable, MutableMapping, Sequence
 from typing import Any, Literal, Protocol, TypeVar
 
 from services.api.core.access import Identity
@@ -106,4 +106,50 @@ class Owners(Protocol):
 class TokenReviewer(Protocol):
     def find(self, token: str) -> Identity | None:
         """Whose token it is."""
+        ...
+
+
+class LocalPolicy(Protocol):
+    def allows(self, who: Identity, method: str, path: str) -> bool:
+        """What the node's own file allows besides the roles."""
+        ...
+
+
+class ReviewFailed(Exception):
+    """The API server could not say yes or no; says why. `transient`: another try may help."""
+
+    def __init__(self, text: str, *, transient: bool = False) -> None:
+        super().__init__(text)
+        self.transient = transient
+
+
+class ReviewPost(Protocol):
+    async def __call__(self, path: str, body: dict[str, Any]) -> Any:
+        """POST it as JSON; the answer's document. Raises ReviewFailed."""
+        ...
+
+
+class Reviewer(Protocol):
+    """The API server's word on who somebody is and what they may. Both raise ReviewFailed."""
+
+    async def identify(self, token: str) -> Identity | None: ...
+
+    async def allows(self, who: Identity, method: str, subresource: str) -> bool: ...
+
+
+class AccessUndecided(Exception):
+    """Nobody could say whether it's allowed; names the subresource that was asked about."""
+
+    def __init__(self, subresource: str) -> None:
+        super().__init__(subresource)
+        self.subresource = subresource
+
+
+class Gate(Protocol):
+    async def identify(self, peer: Identity | None, tokens: Sequence[str]) -> Identity | None:
+        """Who asks, by a verified certificate and the tokens shown, in their order. None = nobody we know."""
+        ...
+
+    async def allows(self, who: Identity, method: str, path: str) -> bool:
+        """Raises AccessUndecided."""
         ...

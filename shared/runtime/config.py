@@ -57,6 +57,25 @@ class KubeletConfig:
     """tlsPrivateKeyFile: the key that belongs to tlsCertFile."""
     client_ca_file: str = ""
     """authentication.x509.clientCAFile: who signs clients' certificates; "" = podbus' own CA."""
+    tls_min_version: str = "VersionTLS12"
+    """tlsMinVersion: the oldest TLS that the API speaks: VersionTLS10, VersionTLS11, VersionTLS12 or VersionTLS13."""
+    tls_cipher_suites: tuple[str, ...] = ()
+    """tlsCipherSuites: Go's names of the suites for TLS 1.2; none = ECDHE with AES-GCM or ChaCha20. TLS 1.3 has its
+    own."""
+    anonymous: bool = False
+    """authentication.anonymous.enabled: who shows no credentials is system:anonymous; what it may, the policy or the
+    API server says."""
+    token_webhook: bool = True
+    """authentication.webhook.enabled: with a kubeconfig the API server is asked about tokens that aren't the node's."""
+    token_webhook_seconds: float = 120.0
+    """authentication.webhook.cacheTTL: its answers count for so long."""
+    authorization_mode: str = "Webhook"
+    """authorization.mode: Webhook = roles, policy and, with a kubeconfig, the API server decide; AlwaysAllow = whoever
+    is known may do everything."""
+    authorized_seconds: float = 300.0
+    """authorization.webhook.cacheAuthorizedTTL: the API server's yes counts for so long."""
+    unauthorized_seconds: float = 30.0
+    """authorization.webhook.cacheUnauthorizedTTL: its no."""
     max_pods: int = 110
     """maxPods: so many pods are admitted; one more is refused."""
     pods_per_core: int = 0
@@ -142,8 +161,18 @@ def config_document(config: KubeletConfig) -> dict[str, Any]:
         "tlsPrivateKeyFile": config.tls_private_key_file,
         "authentication": {
             "x509": {"clientCAFile": config.client_ca_file},
-            "anonymous": {"enabled": False},
+            "webhook": {"enabled": config.token_webhook, "cacheTTL": format_seconds(config.token_webhook_seconds)},
+            "anonymous": {"enabled": config.anonymous},
         },
+        "authorization": {
+            "mode": config.authorization_mode,
+            "webhook": {
+                "cacheAuthorizedTTL": format_seconds(config.authorized_seconds),
+                "cacheUnauthorizedTTL": format_seconds(config.unauthorized_seconds),
+            },
+        },
+        "tlsCipherSuites": list(config.tls_cipher_suites),
+        "tlsMinVersion": config.tls_min_version,
         "maxPods": config.max_pods,
         "podsPerCore": config.pods_per_core,
         "cgroupDriver": config.cgroup_driver,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 _NAMES = """
-allowedRegistrationNodeLabels authorization cgroupsPerQOS
+allowedRegistrationNodeLabels cgroupsPerQOS
 configMapAndSecretChangeDetectionStrategy containerLogMaxWorkers containerLogMonitorInterval
 containerRuntimeEndpoint contentType cpuCFSQuota cpuCFSQuotaPeriod cpuManagerPolicy cpuManagerPolicyOptions
 cpuManagerReconcilePeriod enableContentionProfiling enableControllerAttachDetach enableProfilingHandler
@@ -19,14 +19,13 @@ providerID qosReserved registerNode registerWithTaints registryBurst registryPul
 reservedMemory reservedSystemCPUs rotateCertificates runOnce runtimeRequestTimeout
 serverTLSBootstrap showHiddenMetricsForVersion shutdownGracePeriod shutdownGracePeriodByPodPriority
 shutdownGracePeriodCriticalPods singleProcessOOMKill
-streamingConnectionIdleTimeout systemCgroups systemReservedCgroup tlsCipherSuites tlsCurvePreferences
-tlsMinVersion topologyManagerPolicy topologyManagerPolicyOptions topologyManagerScope tracing userNamespaces
+streamingConnectionIdleTimeout systemCgroups systemReservedCgroup tlsCurvePreferences
+topologyManagerPolicy topologyManagerPolicyOptions topologyManagerScope tracing userNamespaces
 volumePluginDir volumeStatsAggPeriod
 """
 WITHOUT_EFFECT = frozenset(_NAMES.split())
 
 AS_IT_IS: dict[str, tuple[object, ...]] = {
-    "authentication.anonymous": ({"enabled": False}, {}),
     "cgroupsPerQOS": (True,),
     "enableProfilingHandler": (False,),
     "enableServer": (True,),

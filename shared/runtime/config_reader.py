@@ -23,6 +23,7 @@ from shared.runtime.config_values import (
     read_address,
     read_addresses,
     read_bytes,
+    read_ciphers,
     read_driver,
     read_file,
     read_flag,
@@ -33,6 +34,7 @@ from shared.runtime.config_values import (
     whole,
     word,
 )
+from shared.runtime.tls_names import TLS_VERSIONS
 
 Path_ = tuple[str, ...]
 
@@ -182,6 +184,14 @@ _FIELDS: dict[Path_, tuple[str, Reader]] = {
     ("tlsCertFile",): ("tls_cert_file", read_file),
     ("tlsPrivateKeyFile",): ("tls_private_key_file", read_file),
     ("authentication", "x509", "clientCAFile"): ("client_ca_file", read_file),
+    ("tlsMinVersion",): ("tls_min_version", choice(*TLS_VERSIONS)),
+    ("tlsCipherSuites",): ("tls_cipher_suites", read_ciphers),
+    ("authentication", "anonymous", "enabled"): ("anonymous", read_flag),
+    ("authentication", "webhook", "enabled"): ("token_webhook", read_flag),
+    ("authentication", "webhook", "cacheTTL"): ("token_webhook_seconds", _PERIOD),
+    ("authorization", "mode"): ("authorization_mode", choice("Webhook", "AlwaysAllow")),
+    ("authorization", "webhook", "cacheAuthorizedTTL"): ("authorized_seconds", _PERIOD),
+    ("authorization", "webhook", "cacheUnauthorizedTTL"): ("unauthorized_seconds", _PERIOD),
     ("maxPods",): ("max_pods", whole(1, 1 << 20, zero_is_default=True)),
     ("podsPerCore",): ("pods_per_core", whole(0, 1 << 20)),
     ("cgroupDriver",): ("cgroup_driver", read_driver),
@@ -216,9 +226,7 @@ _ALL_PATHS = frozenset({*_FIELDS, ("serializeImagePulls",), ("mergeDefaultEvicti
 
 
 def _is_known_without_effect(place: Path_) -> bool:
-    if len(place) == 1:
-        return place[0] in WITHOUT_EFFECT
-    return place in (("authentication", "webhook"), ("authentication", "anonymous"))
+    return len(place) == 1 and place[0] in WITHOUT_EFFECT
 
 
 # -- the file ---------------------------------------------------------------------------------------------------

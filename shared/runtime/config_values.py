@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 
 from shared.kube.duration import DurationError, parse_seconds
 from shared.kube.quantity import Quantity, QuantityError
+from shared.runtime.tls_names import CIPHER_SUITES, TLS13_SUITES
 
 _WORDS = {
     bool: "a boolean",
@@ -168,6 +169,17 @@ def read_driver(value: Any) -> str:
     if value not in ("cgroupfs", "systemd"):
         raise Wrong(f'must be "cgroupfs" or "systemd", got {json.dumps(value, default=str)}')
     return str(value)
+
+
+def read_ciphers(value: Any) -> tuple[str, ...]:
+    """Go's names. kubelet's text for one that isn't there."""
+    if not isinstance(value, list):
+        raise Wrong(f"must be a list, got {word(value)}")
+    names = tuple(read_text(item) for item in value)
+    wrong = [name for name in names if name not in CIPHER_SUITES and name not in TLS13_SUITES]
+    if wrong:
+        raise Wrong(*(f"Cipher suite {name} not supported or doesn't exist" for name in dict.fromkeys(wrong)))
+    return names
 
 
 def read_sysctls(value: Any) -> tuple[str, ...]:

@@ -29,10 +29,12 @@ VARIABLES = frozenset(
             "PODBUS_DATA",
             "PODBUS_DEVICES",
             "PODBUS_DOCKERD_LOG",
+            "PODBUS_KUBECONFIG",
             "PODBUS_LOG_LEVEL",
             "PODBUS_MANIFESTS",
         ),
-        *("PODBUS_NETWORK", "PODBUS_NODE_IP", "PODBUS_NODE_NAME", "PODBUS_NO_PULL", "PODBUS_POD_LOGS", "PODBUS_PORT"),
+        *("PODBUS_NETWORK", "PODBUS_NODE_IP", "PODBUS_NODE_NAME", "PODBUS_NO_PULL", "PODBUS_POD_LOGS"),
+        *("PODBUS_POLICY", "PODBUS_PORT"),
         *("PODBUS_READY_FD", "PODBUS_SANDBOX_IMAGE", "PODBUS_STRICT", "PODBUS_VENV", "PODBUS_WORKERS"),
     }
 )
@@ -76,6 +78,12 @@ class Settings:
     node_ip: str = ""
     """PODBUS_NODE_IP: the node's address in statuses and in the serving certificate. Default: the address of the
     default route's interface."""
+    kubeconfig: Path | None = None
+    """PODBUS_KUBECONFIG: path of a kubeconfig; the HTTPS API asks the API server that it names about tokens and rights
+    (TokenReview, SubjectAccessReview), after its own. Default: none."""
+    policy: Path | None = None
+    """PODBUS_POLICY: path of the file that says who may do what besides the roles; it's read again when it changes.
+    Default: <data>/pki/policy.yaml."""
     log_root: str = "/var/log/pods"
     """PODBUS_POD_LOGS: directory of the links to the containers' logs. Default: /var/log/pods."""
     log_level: str = "INFO"
@@ -116,6 +124,8 @@ def load_settings(environment: Mapping[str, str] | None = None) -> Settings:
         network=env.get("PODBUS_NETWORK", ""),
         devices=_devices(env, problems),
         node_ip=_ip(env, problems),
+        kubeconfig=_optional_path(env, "PODBUS_KUBECONFIG", problems),
+        policy=_optional_path(env, "PODBUS_POLICY", problems),
         log_root=str(_absolute(env.get("PODBUS_POD_LOGS") or "/var/log/pods", "PODBUS_POD_LOGS", problems)),
         log_level=_level(env, problems),
         docker_host=env.get("DOCKER_HOST") or "unix:///var/run/docker.sock",
@@ -173,6 +183,11 @@ def _absolute(text: str, key: str, problems: list[str]) -> Path:
     if not Path(text).is_absolute():
         problems.append(f"{key}: {text!r} is not an absolute path")
     return Path(text)
+
+
+def _optional_path(env: Mapping[str, str], key: str, problems: list[str]) -> Path | None:
+    text = env.get(key, "")
+    return _absolute(text, key, problems) if text else None
 
 
 def _devices(env: Mapping[str, str], problems: list[str]) -> Devices:

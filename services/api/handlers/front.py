@@ -10,15 +10,14 @@ from collections.abc import Callable, Iterator
 from http import HTTPStatus
 from urllib.parse import quote
 
-from services.api.core.access import Identity, allowed, forbidden_text
+from services.api.core.access import ANONYMOUS, Identity, failure_text, forbidden_text
 from services.api.core.routing import FULL, HEALTH_PATHS, Disabled, Moved, Surface, Unknown, match
 from services.api.core.upgrades import Headers, is_websocket, websocket_token
 from services.api.handlers.answers import text
-from services.api.ports import PEER, AsgiApp, Message, Receive, Scope, Send, TokenReviewer
+from services.api.ports import PEER, AccessUndecided, AsgiApp, Gate, Message, Receive, Scope, Send
 
 audit = logging.getLogger("podbus.api.audit")
 
-_ANYBODY = Identity("system:anonymous", ("system:unauthenticated",))
 _LONGEST_PATH = 512
 """Of the audit line."""
 
@@ -27,11 +26,11 @@ class Front:
     """ASGI. Everything that is not refused here goes to `inner`, with the path in its inner form."""
 
     def __init__(
-        self, inner: AsgiApp, tokens: TokenReviewer | None, is_stale: Callable[[], bool], surface: Surface = FULL
+        self, inner: AsgiApp, gate: Gate | None, is_stale: Callable[[], bool], surface: Surface = FULL
     ) -> None:
-        """`tokens` None: the read-only port, where nobody is asked who they are."""
+        """`gate` None: the read-only port, where nobody is asked who they are."""
         self._inner = inner
-        self._tokens = tokens
+        self._gate = gate
         self._is_stale = is_stale
         self._surface = surface
 
@@ -51,10 +50,10 @@ class Front:
             await _moved(_location(found.path, scope["query_string"]), method, audited)
         elif isinstance(found, Unknown):
             await text(404, "404 page not found\n", nosniff=True)(scope, receive, audited)
-        elif (who := self._identify(scope)) is None:
+        elif (who := await self._identify(scope)) is None:
             await text(401, "Unauthorized")(scope, receive, audited)
-        elif self._tokens is not None and not allowed(who, method, found.path):
-            await text(403, forbidden_text(who, method, found.path))(scope, receive, audited)
+        elif (refusal := await self._refusal(who, method, found.path)) is not None:
+            await text(*refusal)(scope, receive, audited)
         elif isinstance(found, Disabled):
             await text(405, found.text, nosniff=True)(scope, receive, audited)
         else:
@@ -62,17 +61,19 @@ class Front:
             inner_send = audited if found.path in HEALTH_PATHS else self._marking_stale(audited)
             await self._inner(inner_scope, receive, inner_send)
 
-    def _identify(self, scope: Scope) -> Identity | None:
-        """kubelet: certificate, then token, then a WebSocket's token; the first that is good counts."""
-        if self._tokens is None:
-            return _ANYBODY
+    async def _identify(self, scope: Scope) -> Identity | None:
+        if self._gate is None:
+            return ANONYMOUS
         peer: Identity | None = scope.get("extensions", {}).get(PEER)
-        if peer is not None:
-            return peer
-        for token in _tokens(scope["headers"]):
-            if (who := self._tokens.find(token)) is not None:
-                return who
-        return None
+        return await self._gate.identify(peer, list(_tokens(scope["headers"])))
+
+    async def _refusal(self, who: Identity, method: str, path: str) -> tuple[int, str] | None:
+        try:
+            if self._gate is None or await self._gate.allows(who, method, path):
+                return None
+        except AccessUndecided as error:
+            return 500, failure_text(who, method, error.subresource)
+        return 403, forbidden_text(who, method, path)
 
     def _marking_stale(self, send: Send) -> Send:
         if not self._is_stale():

@@ -20,12 +20,12 @@ from services.api.handlers.run import run_router
 from services.api.handlers.stats import stats_router
 from services.api.handlers.streaming import streaming_router
 from services.api.handlers.system_logs import system_logs_router
-from services.api.ports import AsgiApp, TokenReviewer
+from services.api.ports import AsgiApp, Gate
 
 _ROUTER_ERRORS = (404, 405, 406, 408, 413)
 
 
-def web_app(face: Face, tokens: TokenReviewer) -> tuple[AsgiApp, AsgiApp]:
+def web_app(face: Face, gate: Gate) -> tuple[AsgiApp, AsgiApp]:
     """The ASGI applications of the HTTPS listener and of the read-only port. No documentation pages; the document is
     /podbus/openapi.json."""
     app = FastAPI(
@@ -54,7 +54,7 @@ def web_app(face: Face, tokens: TokenReviewer) -> tuple[AsgiApp, AsgiApp]:
     def is_stale() -> bool:
         return not face.owners.connected
 
-    return Front(app, tokens, is_stale, face.surface), Front(app, None, is_stale, READ_ONLY)
+    return Front(app, gate, is_stale, face.surface), Front(app, None, is_stale, READ_ONLY)
 
 
 async def _router_error(request: Request, error: Exception) -> Response:

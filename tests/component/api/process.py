@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import http.client
+import json
 import os
 import signal
 import ssl
@@ -11,6 +12,7 @@ import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -21,14 +23,18 @@ from tests.support.eventually import eventually
 from tests.support.nats_server import NatsServer, free_port
 
 _PROGRAM = """
-import sys
+import json, sys
 from pathlib import Path
 from services.api.app import build
 from shared.runtime.config import KubeletConfig
 from shared.runtime.service import run
 from shared.runtime.settings import Settings
-config = KubeletConfig(address="127.0.0.1", healthz_port=int(sys.argv[3]), client_ca_file=sys.argv[4])
-settings = Settings(data=Path(sys.argv[1]), node_name="n1", port=int(sys.argv[2]), config=config)
+more = json.loads(sys.argv[4])
+config = KubeletConfig(address="127.0.0.1", healthz_port=int(sys.argv[3]), **more)
+kubeconfig = Path(sys.argv[5]) if sys.argv[5] else None
+settings = Settings(
+    data=Path(sys.argv[1]), node_name="n1", port=int(sys.argv[2]), config=config, kubeconfig=kubeconfig
+)
 sys.exit(run("api", build, settings=settings))
 """
 TOKENS = {"admin": "podbus:admin", "view": "podbus:view", "metrics": "podbus:metrics", "nobody": "x"}
@@ -45,13 +51,23 @@ class Answer:
 class ApiProcess:
     """Start, ask, stop."""
 
-    def __init__(self, data: Path, nats: NatsServer, *, client_ca: Path | None = None) -> None:
+    def __init__(
+        self,
+        data: Path,
+        nats: NatsServer,
+        *,
+        client_ca: Path | None = None,
+        kubeconfig: Path | None = None,
+        **config: Any,
+    ) -> None:
+        """`config`: fields of KubeletConfig."""
         self.data = data
         self.paths = DataPaths(data)
         self.port = free_port()
         self.healthz_port = free_port()
         self._nats = nats
-        self._client_ca = client_ca
+        self._config = {**config, **({"client_ca_file": str(client_ca)} if client_ca else {})}
+        self._kubeconfig = kubeconfig
         self._process: subprocess.Popen[bytes] | None = None
         self.log_path = data / "api.log"
 
@@ -73,7 +89,8 @@ class ApiProcess:
                     str(self.data),
                     str(self.port),
                     str(self.healthz_port),
-                    str(self._client_ca or ""),
+                    json.dumps(self._config),
+                    str(self._kubeconfig or ""),
                 ],
                 stdout=log,
                 stderr=log,

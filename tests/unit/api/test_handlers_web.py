@@ -12,10 +12,12 @@ from services.api.core.access import Identity
 from services.api.core.node_view import NodeView
 from services.api.handlers.answers import Relay
 from services.api.handlers.face import Face
+from services.api.handlers.gate import NodeGate, NoPolicy
 from services.api.handlers.web import web_app
 from services.api.ports import PEER, AsgiApp, OwnerRefused, OwnerUnavailable
 from shared.contracts.events import EventList, EventQuery
 from shared.contracts.sources import SourceList
+from shared.contracts.stats import PageQuery
 from shared.contracts.streams import StreamCommand
 from shared.contracts.worker import RunningPods
 from tests.unit.api.test_node_view import _desired, _report
@@ -57,6 +59,9 @@ class Owners:
         raise self.error
 
     async def summary(self, *, only_cpu_and_memory: bool) -> bytes:
+        raise self.error
+
+    async def page(self, query: PageQuery) -> tuple[int, bytes]:
         raise self.error
 
     async def events(self, query: EventQuery) -> EventList:
@@ -121,7 +126,7 @@ def view() -> NodeView:
 
 @pytest.fixture
 def app(view: NodeView, owners: Owners, clock: Clock) -> AsgiApp:
-    return web_app(Face("n1", "0.1.0", view, owners, clock), NoTokens())[0]
+    return web_app(Face("n1", "0.1.0", view, owners, clock), NodeGate(NoTokens(), NoPolicy()))[0]
 
 
 async def test_without_a_live_worker_the_syncloop_fails_with_its_reason(app: AsgiApp, clock: Clock) -> None:
@@ -282,7 +287,7 @@ async def test_what_is_wrong_with_the_node_is_told_in_the_overview(
 ) -> None:
     """A full disk is seen by the API itself: with it the bus has no way left to tell."""
     full = ["the disk is full"]
-    app = web_app(Face("n1", "0.1.0", view, owners, clock, disk_trouble=full.pop), NoTokens())[0]
+    app = web_app(Face("n1", "0.1.0", view, owners, clock, disk_trouble=full.pop), NodeGate(NoTokens(), NoPolicy()))[0]
     assert b'"troubles":["the disk is full"]' in (await ask(app, "/podbus")).body
 
 

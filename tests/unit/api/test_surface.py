@@ -17,6 +17,7 @@ from services.api.core.node_view import NodeView
 from services.api.core.routing import Disabled, Found, Moved, Surface, Unknown, match
 from services.api.core.zpages import choose_form
 from services.api.handlers.face import Face
+from services.api.handlers.gate import NodeGate, NoPolicy
 from services.api.handlers.web import web_app
 from services.api.ports import PEER, AsgiApp
 from tests.unit.api.test_handlers_web import ADMIN, Answer, Clock, NoTokens, Owners
@@ -102,7 +103,7 @@ def apps(tmp_path: Path) -> Iterator[tuple[AsgiApp, AsgiApp]]:
             flags={"port": "10250", "data": "/d"},
             log_root=tmp_path,
         ),
-        NoTokens(),
+        NodeGate(NoTokens(), NoPolicy()),
     )
     logging.getLogger("podbus").setLevel(level)
 
