@@ -79,16 +79,13 @@ def _agree_spdy(headers: Headers, served: Sequence[str]) -> Upgrade | NoUpgrade:
     if not wants or not upgrade:
         return NoUpgrade(500, "Upgrade request required\n")
     if b"spdy/3.1" not in upgrade.lower():
-        shown = ", ".join(f'"{_go_name(name)}":[]string{{"{value.decode("latin-1")}"}}' for name, value in headers)
+        told = sorted((name, value) for name, value in headers if name != b"host")
+        shown = ", ".join(f'"{_go_name(name)}":[]string{{"{value.decode("latin-1")}"}}' for name, value in told)
         return NoUpgrade(400, f"unable to upgrade: missing upgrade headers in request: http.Header{{{shown}}}\n")
     lines = list(_values(headers, b"x-stream-protocol-version"))
     offered = _split(lines)
     if not offered:
-        return NoUpgrade(
-            400,
-            "unable to upgrade: header X-Stream-Protocol-Version does not exist in request"
-            f" with {len({name for name, _ in headers})} headers\n",
-        )
+        return NoUpgrade(400, "unable to upgrade: X-Stream-Protocol-Version is required\n")
     chosen = next((one for one in offered if one in served), None)
     if chosen is None:
         return NoUpgrade(

@@ -57,7 +57,13 @@ class Front:
         elif isinstance(found, Disabled):
             await text(405, found.text, nosniff=True)(scope, receive, audited)
         else:
-            inner_scope = {**scope, "path": found.path, "raw_path": found.path.encode("utf-8", "surrogateescape")}
+            inner_scope = {
+                **scope,
+                "path": found.path,
+                "raw_path": found.path.encode("utf-8", "surrogateescape"),
+                # kubelet: an endpoint, and an answer that shows what came, has no token to show
+                "headers": [pair for pair in scope["headers"] if pair[0] != b"authorization"],
+            }
             inner_send = audited if found.path in HEALTH_PATHS else self._marking_stale(audited)
             await self._inner(inner_scope, receive, inner_send)
 

@@ -100,6 +100,9 @@ class ApiProcess:
     def start(self) -> None:
         self.prepare()
         self.spawn()
+        self.wait_until_ready()
+
+    def wait_until_ready(self) -> None:
         try:
             eventually(self._is_ready, within=20)
         except BaseException:
@@ -161,11 +164,7 @@ class ApiProcess:
         sent = dict(headers or {})
         if user is not None:
             sent["Authorization"] = f"Bearer {user}-token"
-        try:
-            link.request(method, path, body=body, headers=sent)
-            return _answer(link.getresponse())
-        finally:
-            link.close()
+        return _asked(link, method, path, body, sent)
 
     async def ask_async(
         self, path: str, *, user: str | None = "admin", method: str = "GET", headers: dict[str, str] | None = None
@@ -173,14 +172,33 @@ class ApiProcess:
         return await asyncio.to_thread(self.ask, path, user=user, method=method, headers=headers)
 
     def ask_local(self, path: str) -> Answer:
-        link = http.client.HTTPConnection("127.0.0.1", self.healthz_port, timeout=20)
-        try:
-            link.request("GET", path)
-            return _answer(link.getresponse())
-        finally:
-            link.close()
+        return _asked(http.client.HTTPConnection("127.0.0.1", self.healthz_port, timeout=20), "GET", path)
+
+    def ask_read_only(
+        self,
+        path: str,
+        *,
+        user: str | None = None,
+        method: str = "GET",
+        headers: dict[str, str] | None = None,
+        body: str | None = None,
+    ) -> Answer:
+        """`user` counts for nothing there."""
+        link = http.client.HTTPConnection("127.0.0.1", self._config["read_only_port"], timeout=20)
+        return _asked(link, method, path, body, headers)
 
 
-def _answer(response: http.client.HTTPResponse) -> Answer:
-    headers = {name.lower(): value for name, value in response.getheaders()}
-    return Answer(response.status, headers, response.read())
+def _asked(
+    link: http.client.HTTPConnection,
+    method: str,
+    path: str,
+    body: str | None = None,
+    headers: dict[str, str] | None = None,
+) -> Answer:
+    try:
+        link.request(method, path, body=body, headers=headers or {})
+        response = link.getresponse()
+        found = {name.lower(): value for name, value in response.getheaders()}
+        return Answer(response.status, found, response.read())
+    finally:
+        link.close()

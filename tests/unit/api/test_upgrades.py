@@ -66,7 +66,7 @@ def test_refusals_have_the_kubelets_words() -> None:
     none = asked(SPDY)
     assert isinstance(none, NoUpgrade)
     assert none.status == 400
-    assert none.text.startswith("unable to upgrade: header X-Stream-Protocol-Version does not exist in request")
+    assert none.text == "unable to upgrade: X-Stream-Protocol-Version is required\n"
     unknown = agree("POST", SPDY + offers("zzz"), PORT_FORWARD, WEBSOCKET_PORT_FORWARD)
     assert unknown == NoUpgrade(
         403,
