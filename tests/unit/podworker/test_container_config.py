@@ -256,10 +256,7 @@ CONTEXTS: list[dict[str, Any]] = [{}, {"securityContext": {}}, {"securityContext
 
 def test_an_empty_security_context_is_none_for_the_hash() -> None:
     bare = {"name": "c", "image": "busybox:1.36"}
-    without, empty, own = (
-        container_hash(msgspec.convert({**bare, **more}, Container), "file")
-        for more in CONTEXTS
-    )
+    without, empty, own = (container_hash(msgspec.convert({**bare, **more}, Container), "file") for more in CONTEXTS)
     assert without == empty != own
 
 
