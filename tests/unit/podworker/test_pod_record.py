@@ -70,6 +70,9 @@ class FakeStore:
         self.rows[memory.uid] = StoredPod(memory=replace(memory, admitted=True), body=body, rev=1)
         return None
 
+    def resize(self, memory: PodMemory, body: bytes, demand: Demand, limits: NodeLimits) -> Rejection | None:
+        raise AssertionError("no test here resizes")
+
     def delete(self, uid: str) -> None:
         self._write()
         self.rows.pop(uid, None)

@@ -15,7 +15,7 @@ from services.podworker.core.model import RuntimePod
 from services.podworker.handlers.pod_task import PodTask
 from tests.support.eventually import eventually_async
 from tests.support.model_runtime import ModelRuntime
-from tests.unit.podworker.test_pod_task import a_task
+from tests.support.pod_tasks import a_task
 
 SYNC_SECONDS = 0.02
 

@@ -104,7 +104,7 @@ def test_defaulting_twice_changes_nothing() -> None:
 
 
 def test_a_sleep_without_seconds_is_one_of_none() -> None:
-    hook = {"preStop": {"sleep": {}}}
+    hook: dict[str, object] = {"preStop": {"sleep": {}}}
     pod = {"spec": {"containers": [{"name": "c", "image": "x:1", "lifecycle": hook}]}}
     apply_pod_defaults(pod)
     assert hook == {"preStop": {"sleep": {"seconds": 0}}}
