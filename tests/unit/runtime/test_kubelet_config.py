@@ -211,3 +211,32 @@ def test_images_are_collected_between_two_thresholds_and_ages(file: Path) -> Non
     assert read(file, "imageMaximumGCAge: 1m\n")[1] == ["3: imageMaximumGCAge: must be greater than imageMinimumGCAge"]
     (told,) = read(file, "imagePullCredentialsVerificationPolicy: Sometimes\n")[1]
     assert "must be one of NeverVerifyPreloadedImages, NeverVerify, AlwaysVerify" in told
+
+
+def test_who_may_ask_and_by_which_tls_is_read(file: Path) -> None:
+    config, errors, warnings = read(
+        file,
+        "tlsMinVersion: VersionTLS13\ntlsCipherSuites: [TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256]\n"
+        "authentication:\n  anonymous: {enabled: true}\n  webhook: {enabled: false, cacheTTL: 3m}\n"
+        "authorization:\n  mode: AlwaysAllow\n  webhook: {cacheAuthorizedTTL: 1m, cacheUnauthorizedTTL: 2s}\n",
+    )
+    assert (errors, warnings) == ([], [])
+    assert config.tls_min_version == "VersionTLS13"
+    assert config.tls_cipher_suites == ("TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256",)
+    assert (config.anonymous, config.token_webhook, config.token_webhook_seconds) == (True, False, 180.0)
+    assert (config.authorization_mode, config.authorized_seconds, config.unauthorized_seconds) == (
+        "AlwaysAllow",
+        60.0,
+        2.0,
+    )
+
+
+def test_unknown_names_of_tls_are_refused_by_name(file: Path) -> None:
+    """kubelet's text for a suite."""
+    body = "tlsMinVersion: TLS1.2\ntlsCipherSuites: [TLS_FOO, TLS_RSA_WITH_RC4_128_SHA]\nauthorization: {mode: ABAC}\n"
+    assert read(file, body)[1] == [
+        '3: tlsMinVersion: must be one of VersionTLS10, VersionTLS11, VersionTLS12, VersionTLS13, got "TLS1.2"',
+        "4: tlsCipherSuites: Cipher suite TLS_FOO not supported or doesn't exist",
+        "4: tlsCipherSuites: Cipher suite TLS_RSA_WITH_RC4_128_SHA not supported or doesn't exist",
+        '5: authorization.mode: must be one of Webhook, AlwaysAllow, got "ABAC"',
+    ]
