@@ -50,7 +50,7 @@ class SpdyLink:
         self.client = SpdyClient()
         self.ended = False
         self._reader = reader
-        self._writer = writer
+        self.writer = writer
 
     @classmethod
     async def connect(
@@ -73,7 +73,7 @@ class SpdyLink:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._writer.close()
+        self.writer.close()
 
     async def open(self, **headers: str) -> int:
         """Open a stream and wait for its answer."""
@@ -86,8 +86,8 @@ class SpdyLink:
         await self.send_raw(self.client.send(stream_id, payload, fin=fin))
 
     async def send_raw(self, data: bytes) -> None:
-        self._writer.write(data)
-        await self._writer.drain()
+        self.writer.write(data)
+        await self.writer.drain()
 
     def stream(self, stream_id: int) -> ClientStream:
         return self.client.streams[stream_id]
