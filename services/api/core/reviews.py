@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import random
 from collections import OrderedDict
-from collections.abc import Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from typing import Any, Generic, TypeVar
 
 from services.api.core.access import AUTHENTICATED, Identity, verb_of
@@ -88,9 +87,9 @@ def is_transient(status: int) -> bool:
     return status in _TRANSIENT
 
 
-def retry_delays(chance: random.Random) -> list[float]:
-    """Between five tries: 0.5 s, each next 1.5 times as long, and up to a fifth more by chance."""
-    return [_FIRST_SECONDS * _FACTOR**step * (1 + _JITTER * chance.random()) for step in range(_STEPS - 1)]
+def retry_delays(chance: Callable[[], float]) -> list[float]:
+    """Between five tries: 0.5 s, each next 1.5 times as long, and up to a fifth more; `chance` is from 0 to 1."""
+    return [_FIRST_SECONDS * _FACTOR**step * (1 + _JITTER * chance()) for step in range(_STEPS - 1)]
 
 
 class Kept(Generic[V]):

@@ -109,7 +109,7 @@ class ApiServerReviews:
             done.exception()  # looked at, though all who asked may have left
 
     async def _ask(self, path: str, body: dict[str, Any], read: Callable[[Any], T]) -> T:
-        for delay in (*retry_delays(self._chance), None):
+        for delay in (*retry_delays(self._chance.random), None):
             try:
                 return read(await self._post(path, body))
             except UnusableAnswer as error:

@@ -118,7 +118,7 @@ async def test_no_token_is_kept_as_it_is() -> None:
 
 
 def test_the_delays_grow_by_half_with_a_fifth_by_chance() -> None:
-    delays = retry_delays(random.Random(3))
+    delays = retry_delays(random.Random(3).random)
     assert len(delays) == 4
     for step, delay in enumerate(delays):
         assert 0.5 * 1.5**step <= delay <= 0.5 * 1.5**step * 1.2
