@@ -94,7 +94,7 @@ async def test_a_command_whose_caller_is_cancelled_is_killed(docker_engine: Dock
 @pytest.mark.docker
 async def test_output_is_cut_and_both_streams_are_in_it(docker_engine: DockerEngine) -> None:
     container_id = await a_container_of(docker_engine)
-    script = "echo out; echo err >&2; head -c 1000000 /dev/zero"
+    script = "echo out; echo err >&2; sleep 0.5; head -c 1000000 /dev/zero"  # the two streams have no order
     result = await docker_engine.commands.exec_sync(container_id, ["sh", "-c", script], 30)
     assert result.exit_code == 0
     assert len(result.output) == MAX_OUTPUT_BYTES
