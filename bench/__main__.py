@@ -92,6 +92,8 @@ class _Run:
                 self._take(lambda: face.healthz(node, self._http_seconds))
             if any(key in keys for key in _STREAMS):
                 self._take_all(lambda: streams.exec_rows(node, 2 if self._quick else 5), keys)
+            if "log-tail" in keys:
+                self._take(lambda: streams.tail_row(node, 2 if self._quick else 5))
             if "rest" in self.rows:
                 node.stop()
                 self._say("the engine without the agent ...")

@@ -65,7 +65,7 @@ class BenchNode:
         config = self._directory / "config.yaml"
         config.write_text(
             "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n"
-            f"address: 127.0.0.1\nhealthzPort: {self.healthz_port}\n"
+            f"address: 127.0.0.1\nhealthzPort: {self.healthz_port}\ncontainerLogMaxSize: 2Gi\n"
         )
         command = [
             *(sys.executable, "-m", "cli.main", "up", "--data", str(self.data), "--manifests", str(self.manifests)),

@@ -21,6 +21,13 @@ _LOG_LINES = 200_000
 _LINE = "a line of a log that is as long as lines of logs often are"
 _WRITES_LOG = ["sh", "-c", f"yes '{_LINE}' | head -n {_LOG_LINES}; sleep 3600"]
 _READY_SECONDS = 60.0
+BIG_POD = "big-log"
+_WRITES_BIG_LOG = [
+    "sh",
+    "-c",
+    "yes $(head -c 2000 /dev/zero | tr '\\0' x) | head -c 1073741824; echo; echo that is all; sleep 3600",
+]
+_WRITTEN_SECONDS = 240.0
 
 
 class Command:
@@ -80,6 +87,43 @@ def exec_rows(node: BenchNode, rounds: int) -> list[Row]:
         _rate("bytes-in", into, 150.0),
         _rate("log", logs, 50.0),
     ]
+
+
+def tail_row(node: BenchNode, rounds: int) -> Row:
+    """The first byte of the last ten lines of a log of one GiB."""
+    node.drop([BIG_POD], command=_WRITES_BIG_LOG)
+    node.wait_running(1, every=0.05, within=_READY_SECONDS)
+    endpoint = node.endpoint
+    began = time.monotonic()
+    while b"that is all" not in _log_bytes(endpoint, BIG_POD, "tailLines=1&limitBytes=4096")[1]:
+        if time.monotonic() - began > _WRITTEN_SECONDS:
+            raise OSError(f"no log of a GiB within {_WRITTEN_SECONDS:.0f} s")
+        time.sleep(1)
+    found = [_log_bytes(endpoint, BIG_POD, "tailLines=10") for _ in range(4 * rounds)]
+    if any(body.count(b"\n") < 10 for _, body in found):
+        raise OSError("too few lines came")
+    node.empty([BIG_POD])
+    times = [seconds for seconds, _ in found]
+    parts = [f"{min(times) * 1000:.0f} to {max(times) * 1000:.0f} ms, {len(times)} times"]
+    return Row(
+        "log-tail", f"{median(times) * 1000:.0f} ms", median(times) <= 0.050, parts, {"ms": [t * 1000 for t in times]}
+    )
+
+
+def _log_bytes(endpoint: Endpoint, pod: str, query: str) -> tuple[float, bytes]:
+    """(seconds to the first byte of the body, all that came), on a connection that is there already."""
+    link: socket.socket = endpoint.connect().socket
+    began, first, data = time.perf_counter(), 0.0, bytearray()
+    link.sendall(
+        f"GET /containerLogs/default/{pod}-{NAME}/main?{query} HTTP/1.1\r\nHost: node\r\nConnection: close\r\n"
+        f"Authorization: Bearer {endpoint.token}\r\n\r\n".encode()
+    )
+    while part := link.recv(1 << 16):
+        data += part
+        if not first and not data.endswith(b"\r\n\r\n"):
+            first = time.perf_counter() - began
+    link.close()
+    return first, bytes(data)
 
 
 def _rate(key: str, rates: list[float], target: float) -> Row:

@@ -31,14 +31,16 @@ _decoder = msgspec.json.Decoder(_Entry)
 
 def read_log(path: Path, options: LogOptions) -> Iterator[bytes]:
     """The log's bytes in pieces, oldest first, stdout and stderr as written. `follow` and `limit_bytes` are the
-    caller's matter. Raises OSError when the file isn't there or may not be read."""
+    caller's matter. What is written meanwhile isn't waited for: a reader would chase a writer as fast as itself for
+    ever. Raises OSError when the file isn't there or may not be read."""
     with ExitStack() as stack:
         files = [stack.enter_context(file) for file in _open_parts(path)]
         if options.tail_lines is not None:
             files = _at_tail(files, options.tail_lines)
+        ends = {file: os.fstat(file.fileno()).st_size for file in files}
         since = _as_text(options.since) if options.since is not None else ""
         for file in files:
-            yield from _pieces(file, since, with_times=options.timestamps)
+            yield from _pieces(file, ends[file], since, with_times=options.timestamps)
 
 
 def _open_parts(path: Path) -> list[BinaryIO]:
@@ -92,10 +94,13 @@ def _place_of_tail(file: BinaryIO, lines: int) -> tuple[int, int]:
     return 0, count + 1 if end else 0
 
 
-def _pieces(file: BinaryIO, since: str, *, with_times: bool) -> Iterator[bytes]:
+def _pieces(file: BinaryIO, end: int, since: str, *, with_times: bool) -> Iterator[bytes]:
+    """From where the file stands up to `end`."""
     rest = b""
     begins_line = True
-    while block := file.read(_BLOCK_BYTES):
+    left = end - file.tell()
+    while left > 0 and (block := file.read(min(left, _BLOCK_BYTES))):
+        left -= len(block)
         whole, newline, after = block.rpartition(b"\n")
         if not newline:
             rest += block

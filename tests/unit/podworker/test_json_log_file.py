@@ -75,3 +75,16 @@ def test_lines_that_cannot_be_read_are_left_out(tmp_path: Path) -> None:
 def test_a_missing_file_is_an_error_of_the_system(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         read(tmp_path / "nothing", LogOptions())
+
+
+def test_what_is_written_while_a_log_is_read_is_not_chased(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(json_log_file, "_BLOCK_BYTES", 100)
+    path = tmp_path / "x-json.log"
+    path.write_bytes(b"".join(entry(f"{number}\n") for number in range(10)))
+    shown = b""
+    for piece in read_log(path, LogOptions()):
+        shown += piece
+        assert len(shown) < 100
+        with path.open("ab") as file:
+            file.write(b"".join(entry("more\n") for _ in range(10)))
+    assert shown == b"".join(b"%d\n" % number for number in range(10))
