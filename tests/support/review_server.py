@@ -60,9 +60,9 @@ class ReviewServer:
                 link.shutdown(socket.SHUT_RDWR)
         self._links.clear()
 
-    def kubeconfig(self) -> Path:
-        """Of a node, with files beside it by relative paths."""
-        pair = self._ca.client("system:node:n1", "system:nodes")
+    def kubeconfig(self, user: str = "system:node:n1") -> Path:
+        """Of a node, with files beside it by relative paths; again = with a new certificate."""
+        pair = self._ca.client(user, "system:nodes")
         path = self._directory / "kubeconfig"
         document = {
             "apiVersion": "v1",

@@ -1,8 +1,12 @@
-"""HTTPS to the API server that a kubeconfig names: the standard library's client in a few threads of its own."""
+"""HTTPS to the API server that a kubeconfig names: the standard library's client, each call in a thread of its own.
+
+The threads are daemons, at most eight at a time: one that waits for a silent server doesn't hold up the process' end.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import http.client
 import json
 import logging
@@ -11,7 +15,6 @@ import ssl
 import threading
 import time
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -36,24 +39,36 @@ class ApiServerClient:
     def __init__(self, kubeconfig: Path) -> None:
         """Reads nothing yet."""
         self._kubeconfig = kubeconfig
-        self._pool = ThreadPoolExecutor(_THREADS, thread_name_prefix="apiserver")
+        self._permits = asyncio.Semaphore(_THREADS)
         self._lock = threading.Lock()
         self._link: tuple[ApiServer, ssl.SSLContext | None] | None = None
         self._seen: tuple[tuple[int, int, int], ...] = ()
         self._looked_at = float("-inf")
-        self._kept = threading.local()
+        self._idle: list[tuple[object, http.client.HTTPConnection]] = []
+        """Connections, each with the state of the kubeconfig that it was made for."""
 
     async def __call__(self, path: str, body: dict[str, Any]) -> Any:
         loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._pool, self._post, path, json.dumps(body).encode())
+        done: asyncio.Future[Any] = loop.create_future()
+        data = json.dumps(body).encode()
+
+        def call() -> None:
+            result: Any = None
+            failure: Exception | None = None
+            try:
+                result = self._post(path, data)
+            except Exception as error:  # noqa: BLE001  the thread's boundary: whatever it is, the caller gets it
+                failure = error
+            with contextlib.suppress(RuntimeError):  # the loop has ended meanwhile
+                loop.call_soon_threadsafe(_settle, done, result, failure)
+
+        async with self._permits:
+            threading.Thread(target=call, name="apiserver", daemon=True).start()
+            return await done
 
     def check(self) -> None:
         """Raises OSError or ValueError when the kubeconfig can't be used now."""
         self._current()
-
-    def close(self) -> None:
-        """Threads that wait for an answer end with it."""
-        self._pool.shutdown(wait=False, cancel_futures=True)
 
     def _post(self, path: str, body: bytes) -> Any:
         try:
@@ -71,37 +86,38 @@ class ApiServerClient:
             raise ReviewFailed(f"{path}: the answer is not JSON") from error
 
     def _send(self, server: ApiServer, context: ssl.SSLContext | None, path: str, body: bytes) -> tuple[int, bytes]:
-        """On the thread's connection; one that the server has closed meanwhile is made anew, once."""
+        """On a connection that is there; one that the server has closed meanwhile is made anew, once."""
         headers = {"Content-Type": "application/json", "Accept": "application/json"}
         token = server.token_file.read_text().strip() if server.token_file else server.token
         if token:
             headers["Authorization"] = f"Bearer {token}"
-        kept: tuple[object, http.client.HTTPConnection] | None = getattr(self._kept, "link", None)
-        if kept is not None and kept[0] is not self._link:
-            kept[1].close()
-            kept = None
-        for link in (*([kept[1]] if kept else []), _connection(server, context)):
+        kept = self._take_idle(server)
+        for link in (*([kept] if kept else []), _connection(server, context)):
             try:
                 link.request("POST", server.base + path, body, headers)
                 response = link.getresponse()
                 answer = response.read(_LARGEST_ANSWER)
             except BaseException as error:
                 link.close()
-                self._kept.link = None
-                if (
-                    kept is not None
-                    and link is kept[1]
-                    and isinstance(error, ConnectionError | http.client.HTTPException)
-                ):
+                if link is kept and isinstance(error, ConnectionError | http.client.HTTPException):
                     continue
                 raise
             if response.isclosed():
-                self._kept.link = (self._link, link)
+                with self._lock:
+                    self._idle.append((server, link))
             else:
                 link.close()
-                self._kept.link = None
             return response.status, answer
         raise AssertionError("the last connection returns or raises")
+
+    def _take_idle(self, server: ApiServer) -> http.client.HTTPConnection | None:
+        with self._lock:
+            while self._idle:
+                made_for, link = self._idle.pop()
+                if made_for is server:
+                    return link
+                link.close()
+        return None
 
     def _current(self) -> tuple[ApiServer, ssl.SSLContext | None]:
         with self._lock:
@@ -116,6 +132,15 @@ class ApiServerClient:
                 self._seen = _stamps([self._kubeconfig, *server.files])
                 log.info("kubeconfig read path=%s server=%s:%d", self._kubeconfig, server.host, server.port)
             return self._link
+
+
+def _settle(done: asyncio.Future[Any], result: Any, failure: Exception | None) -> None:
+    if done.cancelled():
+        return
+    if failure is not None:
+        done.set_exception(failure)
+    else:
+        done.set_result(result)
 
 
 def _parsed(path: Path) -> Any:

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
+import http.client
+import itertools
+import socket
 from base64 import urlsafe_b64encode
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,6 +16,7 @@ import pytest
 from tests.component.api.process import ApiProcess
 from tests.component.api.test_access import UPGRADES
 from tests.support.certificates import TestCa
+from tests.support.eventually import eventually
 from tests.support.nats_server import NatsServer
 from tests.support.review_server import ReviewServer
 
@@ -197,3 +203,42 @@ def test_anonymous_is_who_shows_nothing_and_no_one_else(tmp_path: Path, module_n
     finally:
         api.stop()
         server.stop()
+
+
+def test_a_renewed_certificate_of_the_kubeconfig_is_shown_from_then_on(tmp_path: Path, module_nats: NatsServer) -> None:
+    server = ReviewServer(tmp_path)
+    server.start()
+    api = ApiProcess(tmp_path / "data", module_nats, kubeconfig=server.kubeconfig())
+    api.start()
+    try:
+        assert api.ask("/pods", user="first").status == 401
+        assert server.callers == {"system:node:n1"}
+        server.kubeconfig("system:node:renewed")
+        numbers = itertools.count()  # an answer is kept: each time another token
+
+        def renewed() -> bool:
+            api.ask("/pods", user=f"token-{next(numbers)}")
+            return "system:node:renewed" in server.callers
+
+        eventually(renewed, within=5)
+    finally:
+        api.stop()
+        server.stop()
+
+
+async def test_an_api_server_that_says_nothing_does_not_hold_up_the_end(
+    tmp_path: Path, module_nats: NatsServer
+) -> None:
+    server = ReviewServer(tmp_path)
+    server.start()
+    kubeconfig = server.kubeconfig()
+    server.stop()
+    with socket.create_server(("127.0.0.1", server.port)) as silent:
+        api = ApiProcess(tmp_path / "data", module_nats, kubeconfig=kubeconfig)
+        api.start()
+        asking = asyncio.create_task(api.ask_async("/pods", user="unknown"))
+        link, _ = await asyncio.to_thread(silent.accept)
+        with link:
+            assert await asyncio.to_thread(api.stop, within=6) == 0
+        with contextlib.suppress(OSError, http.client.HTTPException):
+            await asking
