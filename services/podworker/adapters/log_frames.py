@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections import deque
 from typing import Any
 
 from shared.contracts.streams import LogOptions
 
 _TTY_BYTES = 65536
+_REMEMBERED_LINES = 64
+"""One line comes again mostly, two came once: a bound far above both."""
 
 
 def open_log(client: Any, container_id: str, options: LogOptions, *, timestamps: bool) -> tuple[Any, bool]:
@@ -36,16 +39,19 @@ def open_log(client: Any, container_id: str, options: LogOptions, *, timestamps:
 
 
 class EachLineOnce:
-    """Engine 20.10 gives the last line of a followed log again when the log is rotated. A line is told from one that
+    """Engine 20.10 gives the last lines of a followed log again when the log is rotated. A line is told from one that
     says the same by its time, so the frames must carry them; they are taken off again unless they are wanted."""
 
     def __init__(self, *, with_times: bool) -> None:
         self._with_times = with_times
-        self._last = b""
+        self._recent: deque[int] = deque(maxlen=_REMEMBERED_LINES)
+        """Hashes of the last lines: a line may be long."""
 
     def take(self, frame: bytes) -> bytes:
         """What is to be handed on; b"" = nothing. A part of a longer line always is."""
-        if frame == self._last and frame.endswith(b"\n"):
-            return b""
-        self._last = frame
+        if frame.endswith(b"\n"):
+            mark = hash(frame)
+            if mark in self._recent:
+                return b""
+            self._recent.append(mark)
         return frame if self._with_times else frame.partition(b" ")[2]

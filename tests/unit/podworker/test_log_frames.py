@@ -29,3 +29,10 @@ def test_equal_parts_of_a_long_line_are_all_of_it() -> None:
 
 def test_an_empty_line_stays_one() -> None:
     assert passed(b"2026-12-01T04:49:58Z \n") == [b"\n"]
+
+
+def test_several_lines_that_come_again_at_a_rotation_are_dropped() -> None:
+    once = EachLineOnce(with_times=False)
+    lines = [b"2026-12-01T00:00:00.%09dZ line %d\n" % (number, number) for number in range(4)]
+    came = [*lines[:3], lines[1], lines[2], lines[3]]
+    assert b"".join(once.take(frame) for frame in came) == b"line 0\nline 1\nline 2\nline 3\n"
