@@ -179,10 +179,12 @@ def test_a_command_that_is_not_there_is_a_run_container_error_and_then_a_crash_l
     eventually(loops, within=60)
     assert seen <= {"", "ContainerCreating", "RunContainerError", "CrashLoopBackOff"}
     assert status_of(node, "t11")["phase"] == "Running"
-    reasons = {
-        event["message"] for event in node.json("/podbus/events")["events"] if event["involved"]["name"] == "t11-n1"
-    }
-    assert any("/no/such/thing" in message for message in reasons)
+
+    def told() -> bool:
+        events = node.json("/podbus/events")["events"]
+        return any("/no/such/thing" in e["message"] for e in events if e["involved"]["name"] == "t11-n1")
+
+    eventually(told, within=30)
 
 
 def test_a_command_that_is_not_there_fails_a_pod_that_may_not_restart(node: Node) -> None:

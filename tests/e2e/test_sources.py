@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import threading
 import urllib.request
 from collections.abc import Iterator
@@ -184,6 +185,7 @@ def test_while_a_url_has_never_answered_nobody_is_ended_as_an_orphan(node: Node,
     node.withdraw("old.yaml")
     for path in node.data.glob("pods.db*"):  # so that only the engine knows of it
         path.unlink()
+    shutil.rmtree(node.data / "nats" / "store")
     node.start()
     try:
         # until source speaks, its markers of before are shown

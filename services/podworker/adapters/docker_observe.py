@@ -10,9 +10,14 @@ import threading
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from services.podworker.adapters.docker_translate import Listed, Observed, observed
+from services.podworker.adapters.kernel_log import was_oom_killed
 from services.podworker.adapters.secret_values import SecretFiles
 from services.podworker.adapters.termination_messages import with_message
+from services.podworker.core.container_states import OOM_EXIT_CODE
+from services.podworker.core.model import RuntimeContainer
 
 if TYPE_CHECKING:
     from docker import APIClient
@@ -92,7 +97,7 @@ class Observer:
         seen = observed(inspect, self._image(client, inspect.get("Image", "")))
         if seen is None:
             return None
-        seen = with_message(client, seen, inspect, self._secret_files)
+        seen = with_message(client, _with_cause(seen), inspect, self._secret_files)
         with self._lock:
             self._known[container_id] = (mark, seen)
         return seen
@@ -115,3 +120,13 @@ class Observer:
                 self._images.clear()
             self._images[image_id] = image
         return image
+
+
+def _with_cause(seen: Observed) -> Observed:
+    """A kill that the engine doesn't explain may be one for want of memory that it has missed."""
+    fact = seen.fact
+    if not isinstance(fact, RuntimeContainer) or fact.state != "exited" or fact.oom_killed:
+        return seen
+    if fact.exit_code != OOM_EXIT_CODE or not was_oom_killed(fact.id):
+        return seen
+    return msgspec.structs.replace(seen, fact=msgspec.structs.replace(fact, oom_killed=True))
