@@ -88,7 +88,7 @@ def test_the_number_of_pods_is_bounded(store: SqlitePodStore) -> None:
 def test_a_host_port_belongs_to_one_pod_per_protocol_and_address(
     store: SqlitePodStore, taken: tuple[str, str, int], asked: tuple[str, str, int], refused: bool
 ) -> None:
-    """No address means all addresses."""
+    """T16. No address means all addresses."""
     assert reason(store, a_memory("u1"), wants(ports=(taken,))) == ""
     assert reason(store, a_memory("u2"), wants(ports=(asked,))) == ("NodePorts" if refused else "")
 

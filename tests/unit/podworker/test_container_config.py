@@ -58,6 +58,7 @@ def the_config(pod: Pod, node: NodeFacts | None = None, index: int = 0, **fields
 
 @pytest.mark.parametrize("case", CASES)
 def test_docker_is_asked_for_what_the_kubelet_asked_for(case: str) -> None:
+    """E01 is a32."""
     expected = golden(case)["containers"]
     pod = golden_pod(case)
     node = a_node()

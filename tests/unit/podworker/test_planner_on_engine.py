@@ -260,6 +260,7 @@ def test_one_dead_instance_per_container_is_kept() -> None:
 
 
 def test_a_missing_image_backs_off_and_keeps_the_last_error() -> None:
+    """M07"""
     driver = started(a_pod(a_container(image="nope:1")))
     gaps, last = [], driver.now
     for _ in range(4):

@@ -43,6 +43,7 @@ def the_container(requests: dict[str, Any], limits: dict[str, Any]) -> Container
 def test_cpu_becomes_shares_and_a_quota(
     requests: dict[str, Any], limits: dict[str, Any], shares: int, quota: int
 ) -> None:
+    """M01"""
     container = the_container(requests, limits)
     assert (resources.cpu_shares(container), resources.cpu_quota(container)) == (shares, quota)
 
@@ -80,6 +81,7 @@ def score(pod: Pod, **node: Any) -> int:
 
 
 def test_oom_score_adj_follows_the_qos_class() -> None:
+    """M03"""
     assert score(a_pod()) == 1000
     assert score(a_pod(asking(FULL, FULL))) == -997
     assert score(a_pod(priorityClassName="system-node-critical")) == -997
