@@ -111,7 +111,7 @@ def _starts_in_new_sandbox(draft: Draft, pod: Pod) -> list[Container]:
     if pod.spec.restart_policy == "Never" and draft.runtime.containers:
         return []
     newest = draft.runtime.newest
-    return [c for c in pod.spec.containers if starts_in_new_sandbox(pod, draft.memory, newest(c.name))]
+    return [c for c in pod.spec.containers if starts_in_new_sandbox(pod, draft.memory, c.name, newest(c.name))]
 
 
 def _is_at_rest(runtime: RuntimePod) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 
 from services.podworker.core.model import PodMemory, RuntimePod
-from services.podworker.core.restart_rules import is_plain_init
+from services.podworker.core.restart_rules import is_plain_init, restarts_after_exit
 from services.podworker.core.results import CONTAINER_CREATING, POD_INITIALIZING
 from shared.kube.pod import Container, Pod, is_sidecar
 from shared.kube.status import ContainerState, ContainerStatus, StateTerminated, StateWaiting
@@ -50,6 +50,17 @@ def status_without_instance(
     # kubelet: a container that ran and vanished counts as ended, else the pod would fall back to Pending.
     ending = memory.termination is not None
     return replace(status, last_state=lost(LOST_WHILE_RUNNING), restart_count=status.restart_count + (not ending))
+
+
+def has_ended_for_good(pod: Pod, memory: PodMemory, name: str) -> bool:
+    """Of a regular container without an instance: it was seen to end, isn't started again for that, and whoever removed
+    its remains (`docker container prune` does) doesn't make it run once more. kubelet: it would."""
+    if memory.status is None or starts_over(memory, name):
+        return False
+    ends = [s.state.terminated for s in memory.status.container_statuses if s.name == name]
+    return any(
+        e is not None and e.reason != STATUS_UNKNOWN and not restarts_after_exit(pod, name, e.exit_code) for e in ends
+    )
 
 
 def starts_over(memory: PodMemory, name: str) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from services.podworker.core.init_containers import initialization, sync_init_containers
 from services.podworker.core.keeping import keep, pod_grace, stop_misplaced
+from services.podworker.core.lost_containers import has_ended_for_good
 from services.podworker.core.model import PodMemory, RuntimeContainer, RuntimeSandbox
 from services.podworker.core.plan import Draft
 from services.podworker.core.restarts import is_replaced, should_start
@@ -32,20 +33,24 @@ def sync_containers(draft: Draft, pod: Pod, sandbox: RuntimeSandbox) -> None:
 
 def _is_wanted(draft: Draft, pod: Pod, container: Container, sandbox: RuntimeSandbox) -> bool:
     newest = draft.runtime.newest(container.name)
-    if newest is not None and newest.state == "running":
+    if newest is None:
+        return not has_ended_for_good(pod, draft.memory, container.name)
+    if newest.state == "running":
         return True
-    if newest is not None and newest.state == "exited" and newest.sandbox_id != sandbox.id:
-        return starts_in_new_sandbox(pod, draft.memory, newest)
+    if newest.state == "exited" and newest.sandbox_id != sandbox.id:
+        return starts_in_new_sandbox(pod, draft.memory, container.name, newest)
     return should_start(pod, draft.memory, newest)
 
 
-def starts_in_new_sandbox(pod: Pod, memory: PodMemory, newest: RuntimeContainer | None) -> bool:
+def starts_in_new_sandbox(pod: Pod, memory: PodMemory, name: str, newest: RuntimeContainer | None) -> bool:
     """Whether a regular container is started in a sandbox that came after its newest instance, which doesn't run.
 
     kubelet: Never starts nothing once a container existed; OnFailure leaves out what has succeeded.
     """
     policy = pod.spec.restart_policy
-    if newest is None or newest.state != "exited":
+    if newest is None:
+        return not has_ended_for_good(pod, memory, name)
+    if newest.state != "exited":
         return True
     if policy == "OnFailure":
         return newest.exit_code != 0 or is_replaced(pod, memory, newest)

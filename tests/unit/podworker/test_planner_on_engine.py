@@ -336,3 +336,31 @@ def test_nothing_starts_before_admission() -> None:
     driver.memory = type(driver.memory)(uid=UID, namespace="default", name="p-node1", source="file")
     assert not driver.settle().actions
     assert sync_state(driver.memory, driver.runtime()) == "waiting"
+
+
+@pytest.mark.parametrize(
+    ("policy", "code", "runs_again"),
+    [
+        ("Never", 3, False),
+        ("OnFailure", 0, False),
+        ("OnFailure", 3, True),
+        ("Always", 0, True),
+    ],
+)
+@pytest.mark.parametrize("sandbox_too", [False, True])
+def test_removing_the_remains_of_what_has_ended_for_good_does_not_run_it_again(
+    policy: str, code: int, runs_again: bool, sandbox_too: bool
+) -> None:
+    """`docker container prune` beside a pod whose other container still runs, and beside one that is over."""
+    ended = a_container("ended", command=["sh", "-c", f"exit {code}"])
+    driver = started(a_pod(ended, a_container("other"), restartPolicy=policy))
+    driver.settle()
+    before = {c.id for c in driver.engine.containers.values()}
+    for id_ in [c.id for c in driver.engine.containers.values() if not c.is_running or sandbox_too]:
+        del driver.engine.containers[id_]
+    if sandbox_too:
+        driver.engine.sandboxes.clear()
+    driver.now += 1000
+    driver.settle()
+    again = {c.config.name.split("_")[1] for c in driver.engine.containers.values() if c.id not in before}
+    assert ("ended" in again) is runs_again
