@@ -27,7 +27,7 @@ from services.podworker.core.plan import SyncConfig
 from services.podworker.handlers.collection import Collection
 from services.podworker.handlers.desired_pods import DesiredPods
 from services.podworker.handlers.event_outbox import EventOutbox
-from services.podworker.handlers.execute import Executor
+from services.podworker.handlers.executor import Executor
 from services.podworker.handlers.hooks import HookRunner
 from services.podworker.handlers.image_access import ImageAccess
 from services.podworker.handlers.image_collection import ImageCollection

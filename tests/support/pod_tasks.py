@@ -12,7 +12,7 @@ from services.podworker.adapters.pod_store import SqlitePodStore
 from services.podworker.core.admission import NodeLimits
 from services.podworker.core.plan import SyncConfig
 from services.podworker.handlers.desired_pods import DesiredPods
-from services.podworker.handlers.execute import Executor
+from services.podworker.handlers.executor import Executor
 from services.podworker.handlers.hooks import HookRunner
 from services.podworker.handlers.permits import Permits
 from services.podworker.handlers.pod_context import PodContext

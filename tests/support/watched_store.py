@@ -17,7 +17,7 @@ class WatchedStore(SqlitePodStore):
         super().__init__(directory)
         self.faults: list[str] = []
         self.demands: dict[str, Any] = {}
-        """What each pod was admitted with: an admitted pod isn't judged again."""
+        """What each pod was admitted with, or has been granted since."""
         self._phases: dict[str, str] = {}
         self._ends: dict[str, float] = {}
 
@@ -27,6 +27,12 @@ class WatchedStore(SqlitePodStore):
 
     def admit(self, memory: PodMemory, body: bytes, demand: Any, limits: NodeLimits) -> Any:
         rejection = super().admit(memory, body, demand, limits)
+        if rejection is None:
+            self.demands[memory.uid] = demand
+        return rejection
+
+    def resize(self, memory: PodMemory, body: bytes, demand: Any, limits: NodeLimits) -> Any:
+        rejection = super().resize(memory, body, demand, limits)
         if rejection is None:
             self.demands[memory.uid] = demand
         return rejection

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from services.podworker.core.admission import NodeLimits
 from services.podworker.handlers.desired_pods import DesiredPods
-from services.podworker.handlers.execute import Executor
+from services.podworker.handlers.executor import Executor
 from services.podworker.handlers.hooks import HookRunner
 from services.podworker.handlers.pod_record import Recorder
 from services.podworker.handlers.prober import Prober

@@ -19,24 +19,16 @@ from services.podworker.core.generate import generate_status, remember_status
 from services.podworker.core.hooks import record_hook_end
 from services.podworker.core.model import PodMemory, RuntimePod
 from services.podworker.core.plan import Plan
-from services.podworker.core.resize import keep_granted
-from services.podworker.core.resources import cgroup_parent
-from services.podworker.core.state import (
-    adopt,
-    begin_termination,
-    merge_update,
-    nothing_of,
-    readmit,
-    sync_state,
-)
+from services.podworker.core.state import nothing_of, readmit, sync_state
 from services.podworker.handlers.execute import Execution
 from services.podworker.handlers.hooks import PodHooks
 from services.podworker.handlers.pod_context import PodContext
 from services.podworker.handlers.pod_record import PodRecord
 from services.podworker.handlers.probes import PodProbes
 from services.podworker.handlers.resizing import resized
+from services.podworker.handlers.wanted_pod import WantedPod
 from services.podworker.ports import RuntimeRefused, RuntimeUnavailable, StoredPod, StoreUnavailable
-from shared.kube.pod import Pod, decode_pod
+from shared.kube.pod import Pod
 
 log = logging.getLogger("podbus.podworker.pod")
 
@@ -66,13 +58,14 @@ class PodTask:
     _woken: asyncio.Event = field(default_factory=asyncio.Event)
     _stopping: bool = False
     _over: bool = False
-    _pod: Pod | None = None
-    _pod_body: bytes = b""
+    _execution: Execution | None = None
+    """The plan that is being carried out."""
     _readmit_at: float = 0.0
     _confirmed_at: float = float("-inf")
     """When a complete list showed the pod as it was last seen; seconds since boot."""
 
     def __post_init__(self) -> None:
+        self._wanted = WantedPod(self.context, self.record, self.uid, self.namespace, self.name)
         self._hooks = PodHooks(self.context.hooks, self.wake)
         self._full_name = events_text.full_name(self.namespace, self.name, self.uid)
         self._probes = PodProbes(self.context.prober, self._full_name, self.wake, self._tell_of_probe)
@@ -97,6 +90,8 @@ class PodTask:
 
     def wake(self) -> None:
         self._woken.set()
+        if self._execution is not None and self._wanted.is_to_end():
+            self._execution.give_up()
 
     def config_changed(self) -> None:
         """A ConfigMap or Secret that the pod refers to."""
@@ -195,8 +190,9 @@ class PodTask:
             runtime = self.runtime
             self.context.recorder.follow_clock(self.record)
             self._take_ended_hooks()
-            memory = self._take_desired(runtime)
+            memory = self._wanted.taken(runtime)
             if memory is None:
+                self._over = self._wanted.is_nothing(runtime)
                 return None
             shown = runtime if runtime is not None else nothing_of(memory)
             memory = self.context.executor.volumes.with_retries(memory)
@@ -206,7 +202,7 @@ class PodTask:
                 if judged is None:
                     return self._now() + READMIT_SECONDS
                 memory = judged
-            if (pod := self._definition()) is not None:
+            if (pod := self._wanted.definition()) is not None:
                 pod, memory, events = resized(self.context, self.record, pod, memory)
                 self._tell(events)
             plan = compute_pod_actions(pod, memory, shown, now=self._now(), config=self.context.executor.config)
@@ -238,54 +234,9 @@ class PodTask:
             return self._readmit_at
         return plan.wake_at
 
-    def _take_desired(self, runtime: RuntimePod | None) -> PodMemory | None:
-        """The memory with what is desired now; None when nothing is known that may be acted on."""
-        memory, desired = self.record.memory, self.context.desired.get(self.uid)
-        if memory is None and desired is None:
-            return self._adopt_orphan(runtime)
-        if memory is None and desired is not None and runtime is None and self._has_ended(desired.gen):
-            return None
-        if desired is not None:
-            merged = merge_update(memory, desired)
-            if merged.gen == desired.gen and merged.termination is None:
-                merged = keep_granted(merged, self.record.body, bytes(desired.body))
-                self.record.body = bytes(desired.body)
-            if memory is None and runtime is not None and (runtime.containers or runtime.sandboxes):
-                merged = adopt(merged, runtime, self._now())
-                log.info("adopted pod=%s/%s uid=%s", self.namespace, self.name, self.uid)
-            memory = merged
-        assert memory is not None
-        if memory.termination is None and self.context.desired.verdict(self.uid, memory.source) == "removed":
-            memory = self._terminate(memory, runtime, "removed")
-        return memory
-
-    def _has_ended(self, gen: int) -> bool:
-        ended = self.context.recorder.has_ended(self.uid, gen)
-        if ended:
-            log.info("not started, it has ended pod=%s/%s uid=%s gen=%d", self.namespace, self.name, self.uid, gen)
-        return ended
-
-    def _adopt_orphan(self, runtime: RuntimePod | None) -> PodMemory | None:
-        """Containers of ours that no source wants: ended by their labels, once every source was seen."""
-        if runtime is None:
-            self._over = True
-            return None
-        if not self.context.desired.all_sources_ready:
-            return None
-        log.warning("orphan pod=%s/%s uid=%s: ending it", self.namespace, self.name, self.uid)
-        memory = PodMemory(uid=self.uid, namespace=self.namespace, name=self.name, source="", admitted=True)
-        return self._terminate(memory, runtime, "orphaned")
-
-    def _terminate(self, memory: PodMemory, runtime: RuntimePod | None, reason: str) -> PodMemory:
-        pod = self._definition()
-        grace = runtime.grace_seconds if runtime is not None else 0
-        if pod is not None:
-            grace = pod.spec.termination_grace_period_seconds
-        return begin_termination(memory, self._now(), grace, reason)
-
     def _admit(self, memory: PodMemory) -> PodMemory | None:
         """The memory after admission; None while another pod of that name is there."""
-        pod = self._definition()
+        pod = self._wanted.definition()
         assert pod is not None
         if memory.rejection is not None:
             if self._now() < self._readmit_at:
@@ -307,16 +258,6 @@ class PodTask:
         if before != rejection:
             self._tell([events_text.rejected(rejection.reason, rejection.message)])
         return replace(memory, rejection=rejection)
-
-    def _definition(self) -> Pod | None:
-        """The pod being run, decoded once per body; None for an orphan."""
-        if not self.record.body:
-            return None
-        if self._pod is None or self._pod_body != self.record.body:
-            self._pod, self._pod_body = decode_pod(self.record.body), self.record.body
-            self.record.cgroup_parent = cgroup_parent(self._pod, self.context.executor.node)
-            self.record.container_lists = events_text.container_lists(self._pod)
-        return self._pod
 
     def _keep(
         self,
@@ -375,12 +316,13 @@ class PodTask:
 
         # with the memory that was kept: it holds the status, too
         memory = self.record.memory if self.record.memory is not None else plan.memory
-        execution = Execution(self.context.executor, pod, sandbox, memory, progress)
+        self._execution = execution = Execution(self.context.executor, pod, sandbox, memory, progress)
         try:
             await execution.run(plan)
         finally:
-            self.record.memory = execution.memory
-            self._tell(execution.events)
+            self._execution = None
+            self.record.memory = execution.outcome.memory
+            self._tell(execution.outcome.events)
 
     async def _finish(self) -> float | None:
         """The pod was told to end and has: nothing of it stays. Wanted again by now, it starts anew."""

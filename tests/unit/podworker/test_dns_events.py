@@ -9,7 +9,8 @@ import pytest
 from services.podworker.core.container_config import SandboxConfig
 from services.podworker.core.model import PodMemory
 from services.podworker.core.plan import CreateSandbox, Plan, SyncConfig
-from services.podworker.handlers.execute import Execution, Executor
+from services.podworker.handlers.execute import Execution
+from services.podworker.handlers.executor import Executor
 from services.podworker.handlers.permits import Permits
 from services.podworker.ports import RuntimeRefused
 from shared.kube.pod import Pod
@@ -42,14 +43,14 @@ async def made(pod: Pod, memory: PodMemory, engine: ModelRuntime, attempt: int =
 
 
 def told(execution: Execution) -> list[str]:
-    return [event.reason for event in execution.events]
+    return [event.reason for event in execution.outcome.events]
 
 
 async def test_a_pod_whose_sandbox_needs_a_second_try_is_told_of_once() -> None:
     pod, engine = a_pod(), Refusing(time.time)
     first = await made(pod, a_memory(pod), engine)
     assert told(first) == ["MissingClusterDNS", "FailedCreatePodSandBox"]
-    assert told(await made(pod, first.memory, engine)) == []
+    assert told(await made(pod, first.outcome.memory, engine)) == []
 
 
 async def test_a_later_sandbox_tells_nothing_new() -> None:

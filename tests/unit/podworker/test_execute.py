@@ -20,7 +20,8 @@ from services.podworker.core.plan import (
     StopSandbox,
     SyncConfig,
 )
-from services.podworker.handlers.execute import Execution, Executor
+from services.podworker.handlers.execute import Execution
+from services.podworker.handlers.executor import Executor
 from services.podworker.handlers.permits import Permits
 from services.podworker.ports import ImageInfo, ImagePullFailed, RuntimeRefused
 from shared.runtime.clock import SystemClock
@@ -112,9 +113,9 @@ async def test_an_image_that_can_not_be_looked_at_is_what_its_container_waits_fo
         StartContainer(name="c", attempt=0, reason=""),
     )
     await execution.run(Plan(actions=actions, memory=a_memory(pod), wake_at=None, reasons=(), events=()))
-    waiting = execution.memory.waiting["c"]
+    waiting = execution.outcome.memory.waiting["c"]
     assert (waiting.reason, waiting.message) == ("ImageInspectError", "layer store is corrupt")
-    assert [(event.reason, event.message) for event in execution.events] == [
+    assert [(event.reason, event.message) for event in execution.outcome.events] == [
         ("InspectFailed", "layer store is corrupt"),
         ("Failed", "Error: ImageInspectError"),
     ]
