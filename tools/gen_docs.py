@@ -13,6 +13,7 @@ import yaml
 os.environ.pop("PODBUS_DATA", None)  # the command's help shows it as a default
 
 from docs_cli import cli_markdown
+from docs_metrics import metrics_markdown
 from docs_settings import settings_markdown
 from docstrings import field_texts
 
@@ -46,6 +47,7 @@ def generated() -> dict[Path, str]:
             " Besides, whoever receives a request may answer it.\n\n" + docs.permissions_markdown(),
         ),
         ROOT / "docs/settings.md": _page("Settings", settings_markdown(ROOT)),
+        ROOT / "docs/metrics.md": _page("Metrics of podbus itself", metrics_markdown()),
         ROOT / "docs/cli.md": _page("The podbus command", cli_markdown()),
         FINGERPRINTS: _fingerprints(),
         **_golden(),

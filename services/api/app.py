@@ -23,11 +23,12 @@ from services.api.core.routing import Surface
 from services.api.handlers.face import Face
 from services.api.handlers.gate import NodeGate
 from services.api.handlers.health import local_health
+from services.api.handlers.node_gauges import node_gauges
 from services.api.handlers.reviews import ApiServerReviews, KeepSeconds
 from services.api.handlers.web import web_app
 from services.api.ports import Reviewer
 from shared.bus import BucketWatch
-from shared.contracts.registry import PODS, STATUS, WORKER_HEARTBEAT
+from shared.contracts.registry import METRICS, PODS, STATUS, WORKER_HEARTBEAT
 from shared.contracts.worker import Heartbeat
 from shared.runtime.config import config_document
 from shared.runtime.event_ring import EventRing
@@ -60,7 +61,9 @@ async def build(context: Context) -> Service:
         log_root=Path(settings.log_root).parent,
         surface=Surface(config.debugging_handlers, config.system_log_handler, config.debug_flags_handler),
         disk_trouble=disk,
+        metrics=context.metrics,
     )
+    node_gauges(context.metrics, settings.node_name, face.version, view, clock)
     watches = (
         BucketWatch(bus, PODS, view.list_pods, view.change_pods),
         BucketWatch(bus, STATUS, view.list_status, view.change_status),
@@ -83,6 +86,8 @@ async def build(context: Context) -> Service:
             view.worker_heard(beat.worker, clock.now())
 
         await bus.on_hint(WORKER_HEARTBEAT, heard)
+        for hint in METRICS.values():
+            await bus.on_hint(hint, lambda process, report: face.others.heard(process, report, clock.now()))
 
     async def serve() -> None:
         for watch in watches:

@@ -31,6 +31,8 @@ from services.podworker.handlers.executor import Executor
 from services.podworker.handlers.hooks import HookRunner
 from services.podworker.handlers.image_access import ImageAccess
 from services.podworker.handlers.image_collection import ImageCollection
+from services.podworker.handlers.measured import MeasuredCommands, MeasuredImages, MeasuredRuntime
+from services.podworker.handlers.measures import Measures, worker_gauges
 from services.podworker.handlers.node_duties import NodeDuties
 from services.podworker.handlers.ownership import Ownership
 from services.podworker.handlers.permits import Permits, share_of
@@ -119,8 +121,11 @@ async def build(context: Context) -> Service:
     is_contained = _is_mounted_socket(settings.docker_host)
     engine_host = engines_root if is_contained else own_root
     outside = _open_outside(settings, instance, engine_host)
+    measures = Measures(context.metrics)
+    runtime, images = MeasuredRuntime(outside.runtime, measures), MeasuredImages(outside.images, measures)
+    commands = MeasuredCommands(outside.commands, measures)
     machine = look_at_machine(settings.node_ip)
-    engine = await _first_answer(outside.runtime)
+    engine = await _first_answer(runtime)
     if settings.config.cgroup_driver not in ("", engine.cgroup_driver):
         raise ValueError(
             f"cgroupDriver: the configuration says {settings.config.cgroup_driver!r}, the engine uses"
@@ -147,23 +152,24 @@ async def build(context: Context) -> Service:
     volume_store = VolumeStore(settings.data, engine_host)
     configs, image_records = BusConfigObjects(bus), SqliteImageRecords(settings.data)
     executor = Executor(
-        outside.runtime,
-        outside.images,
+        runtime,
+        images,
         permits,
         pulls,
         facts,
         SyncConfig(crash_max=settings.config.max_restart_period_seconds),
         clock,
         volumes=VolumeKeeper(volume_store, configs, facts, clock, refresh_seconds=settings.config.sync_seconds),
-        access=ImageAccess(outside.images, configs, image_records, clock, settings.config.pull_verification),
+        access=ImageAccess(images, configs, image_records, clock, settings.config.pull_verification),
+        measures=measures,
     )
     network, rng = SocketNetwork(), Random()  # noqa: S311 - jitter
     pods.use(
         PodContext(
             desired=desired,
             executor=executor,
-            hooks=HookRunner(outside.commands, network),
-            prober=Prober(outside.commands, network, clock, machine.address, rng),
+            hooks=HookRunner(commands, network),
+            prober=Prober(commands, network, clock, machine.address, rng, measures),
             recorder=recorder,
             reports=reports,
             limits=node_limits(settings, machine, engine),
@@ -173,23 +179,26 @@ async def build(context: Context) -> Service:
             may_start=pods.may_start,
             ended=pods.ended,
             handled=_journal(),
+            measures=measures,
         )
     )
     relist = Relist(
-        outside.runtime,
+        runtime,
         clock,
         pods.listed,
         pods.runtime_changed,
         give_up_seconds=GIVE_UP_SECONDS if is_contained else None,
+        measures=measures,
     )
+    worker_gauges(context.metrics, context.process, lambda: len(ownership.owned), lambda: len(pods), relist)
     watch = BucketWatch(bus, PODS, desired.on_list, desired.on_change)
     streams = StreamServer(settings.paths.run / f"{context.process}.sock")
-    queries = Queries(outside.runtime, outside.logs, Streams(outside.sessions, PodSockets()), streams)
+    queries = Queries(runtime, outside.logs, Streams(outside.sessions, PodSockets()), streams)
     node_events = EventRing(bus, clock, context.process)  # pods.db keeps those of pods only
     tell_restart(context, node_events.tell)
     sweeps = []
     if outside.leftovers is not None:
-        sweeps.append(Collection(outside.runtime, outside.leftovers, store, desired).sweep)
+        sweeps.append(Collection(runtime, outside.leftovers, store, desired).sweep)
     if outside.image_store is not None:
         policy, node = gc_policy(settings.config), InvolvedObject(kind="Node", name=settings.node_name)
         sweeps.append(ImageCollection(outside.image_store, image_records, clock, policy, node_events, node).sweep)
@@ -201,8 +210,8 @@ async def build(context: Context) -> Service:
     duties = NodeDuties(
         bus,
         clock,
-        outside.runtime,
-        outside.images,
+        runtime,
+        images,
         store,
         ownership,
         relist,
@@ -276,6 +285,7 @@ async def build(context: Context) -> Service:
             "beat": beat,
         },
         metadata={"lock": locks.identity, "engine": engine.version},
+        databases=(store.file, image_records.file),
         facts=lambda: {
             "worker": ownership.index,
             "pods": len(pods),

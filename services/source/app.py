@@ -63,7 +63,7 @@ async def build(context: Context) -> Service:
     tasks: dict[str, Forever] = {"publish": publisher.run, "forget": publisher.forget, "events": events.run}
     tasks["configs"] = configs.run
     tasks |= {source.name: source.run for source in sources}
-    return Service(recover=recover, subscribe=subscribe, ready=ready, stop=stop, tasks=tasks)
+    return Service(recover=recover, subscribe=subscribe, ready=ready, stop=stop, tasks=tasks, databases=(store.file,))
 
 
 def _sources(settings: Settings, sharing: FeedContext) -> list[Source]:

@@ -64,6 +64,7 @@ async def build(context: Context) -> Service:
         ready=ready,
         stop=stop,
         tasks={"watch": watch.run, "node": node.run, "prune": events.prune},
+        databases=(store.file,),
     )
 
 

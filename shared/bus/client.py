@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypeVar
@@ -67,6 +68,17 @@ def load_credentials(path: Path) -> Credentials:
         raise ValueError(f"{path}: {error}") from error
 
 
+@dataclass(frozen=True)
+class Traffic:
+    """Of a connection, over all its reconnects. Payload only."""
+
+    messages_in: int
+    messages_out: int
+    bytes_in: int
+    bytes_out: int
+    reconnects: int
+
+
 class Bus:
     """A service's connection. Made by `connect`; handlers get it, nothing else imports NATS."""
 
@@ -87,6 +99,10 @@ class Bus:
     @property
     def connected(self) -> bool:
         return self._client.is_connected
+
+    def traffic(self) -> Traffic:
+        seen = self._client.stats
+        return Traffic(seen["in_msgs"], seen["out_msgs"], seen["in_bytes"], seen["out_bytes"], seen["reconnects"])
 
     def on_reconnect(self, callback: Callable[[], None]) -> None:
         """Call back after each reconnect (watches re-list by themselves)."""

@@ -72,6 +72,8 @@ def _collect(annotation: Any, found: dict[str, type[msgspec.Struct]]) -> None:
 def type_text(annotation: Any) -> str:
     """`list[PodCondition]`, `str | None`: the same text on every Python version."""
     origin, arguments = get_origin(annotation), get_args(annotation)
+    if annotation is Ellipsis:
+        return "..."
     if annotation is None or annotation is type(None):
         return "None"
     if annotation is msgspec.UnsetType:

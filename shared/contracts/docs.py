@@ -29,6 +29,7 @@ _PARAMETERS = {
     "node": 'The node\'s name; "." is written as "_".',
     "uid": "The pod's UID.",
     "name": "The source: file.",
+    "process": "The process's name, as in its log: source, podworker-1.",
     "slot": "The ownership slot, 0 to 255.",
     "worker": "The worker's number.",
 }

@@ -7,7 +7,7 @@ from typing import Literal
 import msgspec
 
 
-class Sample(msgspec.Struct, frozen=True, array_like=True):
+class Sample(msgspec.Struct, frozen=True):
     """One series of a counter or gauge."""
 
     labels: tuple[str, ...]
@@ -15,7 +15,7 @@ class Sample(msgspec.Struct, frozen=True, array_like=True):
     value: float
 
 
-class Distribution(msgspec.Struct, frozen=True, array_like=True):
+class Distribution(msgspec.Struct, frozen=True):
     """One series of a histogram."""
 
     labels: tuple[str, ...]

@@ -17,12 +17,13 @@ from shared.contracts.events import (
     InvolvedObject,
     RecordedEvent,
 )
+from shared.contracts.metrics import Family, MetricsReport, Sample
 from shared.contracts.pods import FileProblem, PodDesired, SkippedFile, SourceMarker
 from shared.contracts.sources import ReloadCommand, Reloaded, SourceList, SourcesQuery
 from shared.contracts.stats import PageQuery, PageReply, SummaryQuery, SummaryReply
 from shared.contracts.status import NodeImage, NodeReport, PodReport, RunningContainer, RuntimeReport
 from shared.contracts.streams import LogOptions, StreamCommand, StreamTicket
-from shared.contracts.subject import AnyHint, AnyKey, AnyRequest, Bucket, Hint, Key, Request
+from shared.contracts.subject import SERVICES, AnyHint, AnyKey, AnyRequest, Bucket, Hint, Key, Request, ServiceName
 from shared.contracts.worker import (
     Heartbeat,
     RunningContainerImage,
@@ -364,4 +365,32 @@ CONFIGS_CHANGED = Hint(
     summary="ConfigMaps or Secrets of these pods have changed, come or gone.",
     example=ConfigsChanged(uids=[_UID]),
 )
-HINTS: tuple[AnyHint, ...] = (SLOT_RELEASED, WORKER_HEARTBEAT, CONFIGS_CHANGED)
+
+
+def _metrics(service: ServiceName) -> Hint[MetricsReport]:
+    return Hint(
+        service=service,
+        what="metrics",
+        id="process",
+        body=MetricsReport,
+        consumers=("api",),
+        summary="What a process counts and measures, every ten seconds.",
+        example=MetricsReport(
+            at=_TS,
+            families=(
+                Family(
+                    name="podbus_bus_reconnects_total",
+                    kind="counter",
+                    help="Connections to the bus that a process made after its first.",
+                    labels=("process",),
+                    samples=(Sample(labels=(service,), value=0.0),),
+                ),
+            ),
+        ),
+    )
+
+
+METRICS: dict[ServiceName, Hint[MetricsReport]] = {
+    service: _metrics(service) for service in SERVICES if service != "api"
+}
+HINTS: tuple[AnyHint, ...] = (SLOT_RELEASED, WORKER_HEARTBEAT, CONFIGS_CHANGED, *METRICS.values())

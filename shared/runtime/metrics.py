@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Literal
 
 from shared.contracts.metrics import Distribution, Family, Sample
@@ -25,6 +26,11 @@ class Counter:
 
     def add(self, *labels: str, by: float = 1.0) -> None:
         self._values[labels] = self._values.get(labels, 0.0) + by
+
+    def forget(self, place: int, value: str) -> None:
+        """Drop the series with this value at this place among their labels: what they count is gone."""
+        for labels in [one for one in self._values if one[place] == value]:
+            del self._values[labels]
 
     def samples(self) -> tuple[Sample, ...]:
         return tuple(Sample(labels, value) for labels, value in self._values.items())
@@ -54,23 +60,37 @@ Values = Callable[[], Mapping[Labels, float]]
 """Looked at when the metrics are asked for: label values -> value."""
 
 
+@dataclass(frozen=True)
+class Declared:
+    """A family before anything was counted."""
+
+    name: str
+    kind: str
+    help: str
+    labels: Labels
+
+
 class Metrics:
     """All of one process. A name is given once."""
 
     def __init__(self) -> None:
         self._families: dict[str, Callable[[], Family]] = {}
+        self.declared: list[Declared] = []
+        """For the documentation: in the order in which they were made."""
 
     def counter(self, name: str, text: str, *labels: str) -> Counter:
         made = Counter()
         if not labels:
             made.add(by=0.0)  # kubelet: a series without labels is there from the start
-        self._add(name, lambda: Family(name, "counter", text, labels, made.samples()))
+        self._add(
+            Declared(name, "counter", text, labels), lambda: Family(name, "counter", text, labels, made.samples())
+        )
         return made
 
     def histogram(self, name: str, text: str, *labels: str, bounds: Sequence[float] = DEFAULT_BOUNDS) -> Histogram:
         made = Histogram(bounds)
         self._add(
-            name,
+            Declared(name, "histogram", text, labels),
             lambda: Family(name, "histogram", text, labels, bounds=made.bounds, distributions=made.distributions()),
         )
         return made
@@ -91,12 +111,13 @@ class Metrics:
             samples = tuple(Sample(key, value) for key, value in values().items())
             return Family(name, kind, text, tuple(labels), samples, merge=merge)
 
-        self._add(name, family)
+        self._add(Declared(name, kind, text, tuple(labels)), family)
 
     def families(self) -> tuple[Family, ...]:
         return tuple(make() for make in self._families.values())
 
-    def _add(self, name: str, make: Callable[[], Family]) -> None:
-        if name in self._families:
-            raise ValueError(f"metric {name} is there already")
-        self._families[name] = make
+    def _add(self, declared: Declared, make: Callable[[], Family]) -> None:
+        if declared.name in self._families:
+            raise ValueError(f"metric {declared.name} is there already")
+        self._families[declared.name] = make
+        self.declared.append(declared)

@@ -12,18 +12,22 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
 
 import uvloop
 
 from shared.bus import Bus, connect, load_credentials
-from shared.contracts.subject import ServiceName
+from shared.contracts.metrics import MetricsReport
+from shared.contracts.registry import METRICS
+from shared.contracts.subject import Hint, ServiceName
 from shared.runtime.clock import Clock, SystemClock
 from shared.runtime.filelock import FileLock
 from shared.runtime.health import HealthFile, Watchdog, clear_dead_replicas, keep_beating
 from shared.runtime.logging import set_up_logging
+from shared.runtime.metrics import Metrics
+from shared.runtime.process_metrics import Database, bus_metrics, database_metrics, process_metrics
 from shared.runtime.settings import Settings, SettingsError, load_settings
 from shared.runtime.tasks import Forever, GuardedTasks
 
@@ -34,6 +38,8 @@ EXIT_FAILED = 1
 EXIT_DEADLINE = 2
 EXIT_BUS = 70
 EXIT_CONFIG = 78
+METRICS_SECONDS = 10.0
+"""How often a process tells what it counts and measures."""
 STOP_SECONDS = 10.0
 """From SIGTERM to the end: what isn't done then is left to the next start."""
 
@@ -65,10 +71,20 @@ class Context:
     """`source`, `podworker-1`: the name in logs and files."""
     restart_reason: str = ""
     """Why its predecessor under `podbus up` ended, as a sentence to be told as an event; "" = this is the first."""
+    metrics: Metrics = field(default_factory=Metrics)
+    """The process's own; `build` adds to them."""
 
 
 async def _nothing() -> None:
     return None
+
+
+async def tell_metrics(context: Context, hint: Hint[MetricsReport]) -> None:
+    """A guarded task."""
+    while True:
+        report = MetricsReport(at=context.clock.now(), families=context.metrics.families())
+        await context.bus.hint(hint, report, context.process)
+        await asyncio.sleep(METRICS_SECONDS)
 
 
 @dataclass
@@ -89,6 +105,8 @@ class Service:
     """Shown by `nats micro info`."""
     facts: Callable[[], Mapping[str, object]] = dict
     """For the health file."""
+    databases: Sequence[Database] = ()
+    """Measured."""
 
 
 Build = Callable[[Context], Awaitable[Service]]
@@ -180,6 +198,8 @@ class _Runner:
             return EXIT_ASKED
         try:
             context = Context(self._settings, bus, SystemClock(), self._process, self._restart_reason)
+            process_metrics(context.metrics, self._process)
+            bus_metrics(context.metrics, bus, self._process)
             reason = await self._first(self._start(context, tasks), tasks, bus)
             if not reason:
                 self._announce_ready()
@@ -235,7 +255,10 @@ class _Runner:
         await service.recover()
         await bus.announce(package_version(), {"pid": str(os.getpid()), **service.metadata})
         await service.subscribe()
+        database_metrics(context.metrics, self._process, service.databases)
         tasks.start(service.tasks)
+        if (hint := METRICS.get(self._name)) is not None:
+            tasks.start({"metrics": lambda: tell_metrics(context, hint)})
         await bus.flush()
         await service.ready()
 

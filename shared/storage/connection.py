@@ -7,8 +7,10 @@ import json
 import os
 import sqlite3
 import threading
+import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -48,12 +50,22 @@ class Transaction:
         self._connection.executemany(statement.text, [statement.with_constants(row) for row in rows])
 
 
+@dataclass
+class FileUse:
+    """Of one connection, since it was made."""
+
+    transactions: int = 0
+    failures: int = 0
+    seconds: float = 0.0
+
+
 class SqliteFile:
     """The file's one connection in this process, opened at the first use: make the object before a fork or after it,
     use it after it only. From any thread, one at a time. Raises sqlite3.Error."""
 
     def __init__(self, path: Path) -> None:
-        self._path = path
+        self.path = path
+        self.use = FileUse()
         self._turn = threading.Lock()
         self._connection: sqlite3.Connection | None = None
 
@@ -82,9 +94,10 @@ class SqliteFile:
     def _transaction(self, begin: str) -> Iterator[Transaction]:
         if not self._turn.acquire(timeout=TURN_SECONDS):
             raise sqlite3.OperationalError("the connection is in use")
+        began_at = time.monotonic()
         try:
             if self._connection is None:
-                self._connection = connect(self._path)
+                self._connection = connect(self.path)
             connection = self._connection
             connection.execute(begin)
             try:
@@ -94,7 +107,12 @@ class SqliteFile:
                 if connection.in_transaction:  # a full disk has rolled it back already
                     connection.execute("ROLLBACK")
                 raise
+        except sqlite3.Error:
+            self.use.failures += 1
+            raise
         finally:
+            self.use.transactions += 1
+            self.use.seconds += time.monotonic() - began_at
             self._turn.release()
 
 

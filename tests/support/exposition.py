@@ -49,7 +49,7 @@ def parse_exposition(text: str) -> Exposition:
             found = _SAMPLE.fullmatch(line)
             assert found is not None, line
             name, raw, value, at = found.groups()
-            assert name == current, f"{name} below {current}"
+            assert name in _names(current, types.get(current, "")), f"{name} below {current}"
             labels = {
                 key: _ESCAPE.sub(lambda one: "\n" if one[1] == "n" else one[1], told)
                 for key, told in _LABEL.findall(raw or "")
@@ -59,3 +59,8 @@ def parse_exposition(text: str) -> Exposition:
             seen.add(key)
             samples.append(Sample(name, labels, float(value), None if at is None else int(at)))
     return Exposition(types, helps, samples)
+
+
+def _names(family: str, kind: str) -> tuple[str, ...]:
+    """Of the samples below a family's head."""
+    return (f"{family}_bucket", f"{family}_sum", f"{family}_count") if kind == "histogram" else (family,)

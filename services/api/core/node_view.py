@@ -7,6 +7,7 @@ from typing import TypeVar
 
 import msgspec
 
+from services.api.core.metrics_view import Reported, Tally, tally
 from services.api.core.render import Deletion, pod_item, pod_list
 from shared.contracts.pods import SourceMarker
 from shared.contracts.registry import NODE_REPORT, POD_DESIRED, POD_REPORT, RUNTIME_REPORT, SOURCE_MARKER
@@ -196,6 +197,11 @@ class NodeView:
         """(wanted pods, pods that are ending)"""
         wanted = sum(entry.wanted for entry in self._pods.values())
         return wanted, len(self._pods) - wanted
+
+    def tally(self) -> Tally:
+        """Pods and containers by what they do."""
+        found = (self._decode(POD_REPORT.key(uid), entry.report, Reported) for uid, entry in self._pods.items())
+        return tally(report for report in found if report is not None)
 
     def markers(self) -> list[SourceMarker]:
         decoded = (

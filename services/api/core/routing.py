@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 HEALTH_PATHS = ("/healthz", "/healthz/ping", "/healthz/log", "/healthz/syncloop")
 """Served by plain handlers: any method, no further path, no trailing slash."""
-METRICS_PATHS = ("/metrics/cadvisor", "/metrics/resource")
+METRICS_PATHS = ("/metrics", "/metrics/cadvisor", "/metrics/probes", "/metrics/resource")
 """Plain handlers, also on the read-only port."""
 _SERVICES = ("/pods", "/stats", "/podbus")
 """With all that is below. /stats without a slash answers here, where the kubelet redirects."""

@@ -7,10 +7,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from services.api.core.metrics_view import MetricsView
 from services.api.core.node_view import NodeView
 from services.api.core.routing import FULL, Surface
 from services.api.ports import Owners
 from shared.runtime.clock import Clock
+from shared.runtime.metrics import Metrics
 
 
 @dataclass(frozen=True)
@@ -34,6 +36,11 @@ class Face:
     """What keeps the data directory's disk from taking anything; "" = nothing."""
     stopping: asyncio.Event = field(default_factory=asyncio.Event)
     """Set when the service ends: long answers end by themselves."""
+
+    metrics: Metrics = field(default_factory=Metrics)
+    """This process's own."""
+    others: MetricsView = field(default_factory=MetricsView)
+    """Those of the other processes."""
 
     def no_worker(self) -> str | None:
         """Why nobody looks after the pods, for people; None = somebody does."""

@@ -14,6 +14,7 @@ from services.api.core.access import ANONYMOUS, Identity, failure_text, forbidde
 from services.api.core.routing import FULL, HEALTH_PATHS, Disabled, Moved, Surface, Unknown, match
 from services.api.core.upgrades import Headers, is_websocket, websocket_token
 from services.api.handlers.answers import text
+from services.api.handlers.traffic import Traffic
 from services.api.ports import PEER, AccessUndecided, AsgiApp, Gate, Message, Receive, Scope, Send
 
 audit = logging.getLogger("podbus.api.audit")
@@ -26,17 +27,28 @@ class Front:
     """ASGI. Everything that is not refused here goes to `inner`, with the path in its inner form."""
 
     def __init__(
-        self, inner: AsgiApp, gate: Gate | None, is_stale: Callable[[], bool], surface: Surface = FULL
+        self,
+        inner: AsgiApp,
+        gate: Gate | None,
+        is_stale: Callable[[], bool],
+        traffic: Traffic,
+        surface: Surface = FULL,
     ) -> None:
         """`gate` None: the read-only port, where nobody is asked who they are."""
         self._inner = inner
         self._gate = gate
         self._is_stale = is_stale
         self._surface = surface
+        self._traffic = traffic
+        self._server = "readonly" if gate is None else "readwrite"
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             return
+        with self._traffic.request(scope["method"], scope["path"], self._server):
+            await self._answer(scope, receive, send)
+
+    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         path, method = scope["path"], scope["method"]
         found = match(path, self._surface)
         who: Identity | None = None

@@ -1,19 +1,25 @@
-"""/metrics/cadvisor, /metrics/resource and cAdvisor's REST answers: as stats wrote them."""
+"""/metrics and /metrics/probes, made here; the pages of pods and the answers of cAdvisor, as stats wrote them."""
 
 from __future__ import annotations
 
+import gzip
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
 from fastapi import APIRouter, Request, Response
 
-from services.api.core.metrics_text import CONTENT_TYPE
+from services.api.core.metrics_text import CONTENT_TYPE, page
+from services.api.core.metrics_view import own_page, probes_page
 from services.api.core.params import takes_gzip
 from services.api.handlers.answers import json_bytes, owner_failed, parse_query, text
 from services.api.handlers.face import Face
 from services.api.ports import OwnerRefused, OwnerUnavailable
+from shared.contracts.metrics import Family
 from shared.contracts.stats import PageQuery
 
+_LEVEL = 1
+"""Of gzip: a page is packed for one scrape."""
 _METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]
 """kubelet: these handlers don't look at the method."""
 
@@ -37,6 +43,19 @@ def metrics_router(face: Face) -> APIRouter:
     async def resource(request: Request) -> Response:
         return await told(request, PageQuery(page="resource", gzip=takes_gzip(_accepts(request))))
 
+    def of_podbus(request: Request, chosen: Callable[[list[Family]], list[Family]]) -> Response:
+        families = face.others.families(face.metrics.families(), face.clock.now())
+        body, headers = page(chosen(families)), {"Content-Type": CONTENT_TYPE}
+        if takes_gzip(_accepts(request)):
+            body, headers["Content-Encoding"] = gzip.compress(body, _LEVEL, mtime=0), "gzip"
+        return Response(b"" if request.method == "HEAD" else body, 200, headers)
+
+    async def own(request: Request) -> Response:
+        return of_podbus(request, own_page)
+
+    async def probes(request: Request) -> Response:
+        return of_podbus(request, probes_page)
+
     @router.get(
         "/podbus/cadvisor/api/{path:path}",
         tags=["podbus"],
@@ -57,6 +76,8 @@ def metrics_router(face: Face) -> APIRouter:
         return await _rest(face, path, request.scope["query_string"], options)
 
     for path, endpoint, summary in (
+        ("/metrics", own, "What the node's processes count and measure of themselves"),
+        ("/metrics/probes", probes, "Results of probes"),
         ("/metrics/cadvisor", cadvisor, "Usage of pods and containers for Prometheus"),
         ("/metrics/resource", resource, "CPU and memory for metrics-server"),
     ):

@@ -20,6 +20,7 @@ from services.api.handlers.run import run_router
 from services.api.handlers.stats import stats_router
 from services.api.handlers.streaming import streaming_router
 from services.api.handlers.system_logs import system_logs_router
+from services.api.handlers.traffic import Traffic
 from services.api.ports import AsgiApp, Gate
 
 _ROUTER_ERRORS = (404, 405, 406, 408, 413)
@@ -54,7 +55,8 @@ def web_app(face: Face, gate: Gate) -> tuple[AsgiApp, AsgiApp]:
     def is_stale() -> bool:
         return not face.owners.connected
 
-    return Front(app, gate, is_stale, face.surface), Front(app, None, is_stale, READ_ONLY)
+    traffic = Traffic(face.metrics)
+    return Front(app, gate, is_stale, traffic, face.surface), Front(app, None, is_stale, traffic, READ_ONLY)
 
 
 async def _router_error(request: Request, error: Exception) -> Response:

@@ -22,10 +22,10 @@ class SqliteImageRecords:
 
     def __init__(self, data_dir: Path) -> None:
         self._path = data_dir / DATABASE.file
-        self._file = SqliteFile(self._path)
+        self.file = SqliteFile(self._path)
 
     def close(self) -> None:
-        self._file.close()
+        self.file.close()
 
     def begin(self, reference: str, now: float) -> None:
         with self._writing() as transaction:
@@ -61,12 +61,12 @@ class SqliteImageRecords:
 
     @contextmanager
     def _reading(self) -> Iterator[Transaction]:
-        with self._translated(), self._file.reading() as transaction:
+        with self._translated(), self.file.reading() as transaction:
             yield transaction
 
     @contextmanager
     def _writing(self) -> Iterator[Transaction]:
-        with self._translated(), self._file.writing() as transaction:
+        with self._translated(), self.file.writing() as transaction:
             yield transaction
 
     @contextmanager

@@ -43,10 +43,10 @@ class SqlitePodStore:
     def __init__(self, data_dir: Path) -> None:
         self._path = data_dir / DATABASE.file
         check(self._path, DATABASE)
-        self._file = SqliteFile(self._path)
+        self.file = SqliteFile(self._path)
 
     def close(self) -> None:
-        self._file.close()
+        self.file.close()
 
     def load(self, uid: str) -> StoredPod | None:
         with self._reading() as transaction:
@@ -117,12 +117,12 @@ class SqlitePodStore:
 
     @contextmanager
     def _reading(self) -> Iterator[Transaction]:
-        with self._translated(), self._file.reading() as transaction:
+        with self._translated(), self.file.reading() as transaction:
             yield transaction
 
     @contextmanager
     def _writing(self) -> Iterator[Transaction]:
-        with self._translated(), self._file.writing() as transaction:
+        with self._translated(), self.file.writing() as transaction:
             yield transaction
 
     @contextmanager

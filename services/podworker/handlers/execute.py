@@ -47,6 +47,7 @@ from services.podworker.core.results import (
 from services.podworker.core.security_context import non_root_fault
 from services.podworker.core.volumes import VolumeFault
 from services.podworker.handlers.executor import Executor, HeldPermit, Outcome, Progress
+from services.podworker.handlers.measures import container_type
 from services.podworker.handlers.pulling import PlanImages
 from services.podworker.ports import (
     RuntimeRefused,
@@ -180,12 +181,14 @@ class Execution:
             config = sandbox_config(self._pod, self._with.node, action.attempt)
             self._sandbox_id = await self._with.runtime.run_pod_sandbox(config)
         except RuntimeRefused as error:
+            self._with.measures.started_pod_errors.add()
             log.info("sandbox refused pod=%s error=%s", self.outcome.pod_name, error)
             self.outcome.events.append(events_text.sandbox_failed(error.message))
             self.outcome.memory = record_sandbox_failed(
                 self.outcome.memory, error.reason, error.message, now=self._with.clock.now(), config=self._with.config
             )
             return False
+        self._with.measures.started_pods.add()
         self._done(action)
         return True
 
@@ -238,6 +241,7 @@ class Execution:
             self.outcome.events.append(events_text.created(action.name))
             await self._with.runtime.start_container(container_id)
         except RuntimeRefused as error:
+            self._with.measures.started_container_errors.add(error.reason, container_type(self._pod, action.name))
             message = WITHHELD if is_private else error.message
             log.info("start refused pod=%s container=%s error=%s", self.outcome.pod_name, action.name, message)
             self.outcome.events.append(events_text.start_failed(action.name, message))
@@ -250,5 +254,6 @@ class Execution:
                 config=self._with.config,
             )
             return
+        self._with.measures.started_containers.add(container_type(self._pod, action.name))
         self.outcome.events.append(events_text.started(action.name))
         self._done(action)

@@ -10,6 +10,7 @@ from services.podworker.core.model import PodMemory
 from services.podworker.core.node_facts import NodeFacts
 from services.podworker.core.plan import SyncConfig
 from services.podworker.handlers.image_access import ImageAccess
+from services.podworker.handlers.measures import Measures
 from services.podworker.handlers.permits import Permits
 from services.podworker.handlers.volumes import VolumeKeeper
 from services.podworker.ports import ContainerRuntime, ImageService
@@ -31,6 +32,7 @@ class Executor:
         *,
         volumes: VolumeKeeper,
         access: ImageAccess | None = None,
+        measures: Measures | None = None,
     ) -> None:
         """`access` None: images are anybody's, and are pulled without a pod's credentials."""
         self.runtime = runtime
@@ -42,6 +44,7 @@ class Executor:
         self.clock = clock
         self.volumes = volumes
         self.access = access
+        self.measures = Measures() if measures is None else measures
 
 
 Progress = Callable[[PodMemory], None]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from random import Random
 from typing import TYPE_CHECKING
 
@@ -11,6 +11,7 @@ from services.podworker.core.admission import NodeLimits
 from services.podworker.handlers.desired_pods import DesiredPods
 from services.podworker.handlers.executor import Executor
 from services.podworker.handlers.hooks import HookRunner
+from services.podworker.handlers.measures import Measures
 from services.podworker.handlers.pod_record import Recorder
 from services.podworker.handlers.prober import Prober
 from services.podworker.handlers.reports import Reports
@@ -39,3 +40,4 @@ class PodContext:
     """Nothing of the pod is left: forget it."""
     handled: Callable[[str, int, bool], None]
     """(uid, gen, begin): told before and after each look, for the chaos test's record."""
+    measures: Measures = field(default_factory=Measures)

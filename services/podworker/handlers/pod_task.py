@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from dataclasses import dataclass, field
 
 from msgspec.structs import replace
@@ -170,10 +171,24 @@ class PodTask:
     async def _sync(self) -> float | None:
         gen = self._stored_gen()
         self.context.handled(self.uid, gen, True)
+        operation, began_at = self._operation(gen), time.monotonic()
+        if operation == "create" and (desired := self.context.desired.get(self.uid)) is not None:
+            self.context.measures.worker_start_seconds.observe(max(0.0, self._now() - desired.seen))
         try:
             return await self._settle()
         finally:
+            self.context.measures.sync_seconds.observe(time.monotonic() - began_at, operation)
             self.context.handled(self.uid, self._stored_gen() or gen, False)
+
+    def _operation(self, gen: int) -> str:
+        """As kubelet's pod workers call it, by what is known before the look."""
+        memory = self.record.memory
+        if memory is None or gen == 0:
+            return "create"
+        if memory.termination is not None or self._wanted.is_to_end():
+            return "kill"
+        desired = self.context.desired.get(self.uid)
+        return "update" if desired is not None and desired.gen != memory.gen else "sync"
 
     def _stored_gen(self) -> int:
         """What the next owner starts from; 0 = nothing: a pod that waits for its turn has no row yet."""
@@ -269,8 +284,11 @@ class PodTask:
         """Store memory and status before anything is done about them, then report."""
         now = self._now()
         if pod is not None:
+            before = memory.status.phase if memory.status is not None else ""
             status = generate_status(pod, memory, runtime, node_ip=self.context.node_ip, now=now)
             memory = remember_status(memory, status, now=now)
+            if before in ("", "Pending") and status.phase == "Running" and memory.seen_at:
+                self.context.measures.pod_start_seconds.observe(max(0.0, now - memory.seen_at))
         self.context.recorder.save(self.record, memory, events)
         self._report(memory, runtime)
 

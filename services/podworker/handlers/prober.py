@@ -18,6 +18,7 @@ from services.podworker.core.probe_outcomes import (
     unreachable,
 )
 from services.podworker.core.probes import WantedProbe
+from services.podworker.handlers.measures import Measures
 from services.podworker.ports import CommandRunner, Network, RuntimeRefused, RuntimeUnavailable, Unreachable
 from shared.runtime.clock import Clock
 
@@ -28,13 +29,22 @@ TRIES = 3
 class Prober:
     """Shared by all pods of a worker."""
 
-    def __init__(self, commands: CommandRunner, network: Network, clock: Clock, node_ip: str, rng: Random) -> None:
+    def __init__(
+        self,
+        commands: CommandRunner,
+        network: Network,
+        clock: Clock,
+        node_ip: str,
+        rng: Random,
+        measures: Measures | None = None,
+    ) -> None:
         self._commands = commands
         self._network = network
         self.clock = clock
         self.node_ip = node_ip
         self.rng = rng
         self.timers = Timers()
+        self.measures = Measures() if measures is None else measures
         self.born_at = asyncio.get_running_loop().time()
 
     async def ask(self, wanted: WantedProbe) -> Result | None:

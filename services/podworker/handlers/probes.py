@@ -33,6 +33,11 @@ from shared.kube.pod import Pod, Probe
 log = logging.getLogger("podbus.podworker.probes")
 
 
+_COUNTED = {"success": "successful", "warning": "successful", "failure": "failed", "error": "unknown"}
+"""What kubelet's prober_probe_total calls a result."""
+_UID_LABEL = 3
+
+
 class PodProbes:
     """The probes of one pod."""
 
@@ -77,6 +82,8 @@ class PodProbes:
         for loop in self._loops.values():
             loop.aim(None)
         self._loops.clear()
+        if self._pod is not None and self._declared:
+            self.prober.measures.probes.forget(_UID_LABEL, self._pod.metadata.uid)
         self._pod, self._declared = None, {}
 
     def _aim(self) -> None:
@@ -89,8 +96,12 @@ class PodProbes:
             self._loops[key].aim(wanted.get(key))
 
     def take_result(self, wanted: WantedProbe, result: Result) -> None:
-        """Tell what isn't a success."""
+        """Count it, and tell what isn't a success."""
         container, kind = wanted.key
+        if self._pod is not None:
+            meta, counted = self._pod.metadata, _COUNTED[result.kind]
+            labels = (container, meta.namespace, meta.name, meta.uid, kind.capitalize(), counted)
+            self.prober.measures.probes.add(*labels)
         if result.kind == "success":
             return
         log.debug("probe pod=%s container=%s kind=%s result=%s", self.pod_name, container, kind, result.kind)

@@ -120,6 +120,7 @@ class PlanImages:
                 else:
                     image = await self._with.access.pull(action.reference, present, credentials, progress)
             now = clock.now()
+            self._with.measures.pull_seconds.observe(max(0.0, now - began_at))
         except ImagePullFailed as error:
             log.info("pull failed pod=%s image=%s error=%s", self._outcome.pod_name, action.reference, error.message)
             self._outcome.events.append(events_text.pull_failed(action.container, action.reference, error.message))

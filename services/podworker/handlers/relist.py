@@ -7,6 +7,7 @@ import logging
 from collections.abc import Callable, Mapping
 
 from services.podworker.core.model import RuntimePod
+from services.podworker.handlers.measures import Measures
 from services.podworker.ports import ContainerRuntime, RuntimeUnavailable
 from shared.runtime.clock import Clock
 
@@ -31,6 +32,7 @@ class Relist:
         changed: Callable[[str], None],
         *,
         give_up_seconds: float | None = None,
+        measures: Measures | None = None,
     ) -> None:
         """`give_up_seconds`: without an answer for so long, `run` ends with EngineLost. For a worker in a container:
         the socket that is mounted there stays the dead one when a new engine makes another. None = wait for ever."""
@@ -39,6 +41,9 @@ class Relist:
         self._listed = listed
         self._changed = changed
         self._give_up_seconds = give_up_seconds
+        self._measures = Measures() if measures is None else measures
+        self._began_at: float | None = None
+        """Of the last list, seconds since boot."""
         self._away_since: float | None = None
         self._now_please = asyncio.Event()
         self.first = asyncio.Event()
@@ -66,6 +71,10 @@ class Relist:
 
     async def once(self) -> bool:
         """One complete list; False when the engine doesn't answer (said once)."""
+        began_at = self._clock.boot_seconds()
+        if self._began_at is not None:
+            self._measures.relist_interval.observe(began_at - self._began_at)
+        self._began_at = began_at
         try:
             pods = await self._runtime.list_pods()
         except RuntimeUnavailable as error:
@@ -78,6 +87,7 @@ class Relist:
             log.info("engine answers pods=%d", len(pods))
         self.trouble = ""
         self._away_since = None
+        self._measures.relist_seconds.observe(self._clock.boot_seconds() - began_at)
         self.listed_at = self._clock.now()
         self._listed(pods)
         self.first.set()

@@ -23,13 +23,13 @@ class SqliteSourceStore:
     def __init__(self, data_dir: Path) -> None:
         self._path = data_dir / DATABASE.file
         check(self._path, DATABASE)
-        self._file = SqliteFile(self._path)
+        self.file = SqliteFile(self._path)
 
     def close(self) -> None:
-        self._file.close()
+        self.file.close()
 
     def load(self, source: str, origin: str) -> Remembered:
-        with self._translated(), self._file.reading() as transaction:
+        with self._translated(), self.file.reading() as transaction:
             known = transaction.rows(_sql["source"], source=source)
             if not known:
                 return Remembered((), 0, 0.0)
@@ -54,7 +54,7 @@ class SqliteSourceStore:
         return Remembered(kept, gen, known[0]["listed_at"])
 
     def save(self, source: str, origin: str, rows: Sequence[StoredObject], gen: int, listed_at: float) -> None:
-        with self._translated(), self._file.writing() as transaction:
+        with self._translated(), self.file.writing() as transaction:
             transaction.run(_sql["forget_objects"], source=source)
             transaction.run_each(
                 _sql["add_object"],

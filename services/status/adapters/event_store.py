@@ -48,22 +48,22 @@ class SqliteEventStore:
     def __init__(self, data_dir: Path) -> None:
         self._path = data_dir / DATABASE.file
         check(self._path, DATABASE)
-        self._file = SqliteFile(self._path)
+        self.file = SqliteFile(self._path)
         self._objects: dict[str, ObjectMemory] = {}
 
     def close(self) -> None:
-        self._file.close()
+        self.file.close()
 
     # -- events -----------------------------------------------------------------------------------------------
 
     def record(self, events: Sequence[Event], now: float) -> None:
-        with self._translated(), self._file.writing() as transaction:
+        with self._translated(), self.file.writing() as transaction:
             changed = _record(transaction, events, now, self._objects)
         self._remember(changed)
 
     def query(self, *, namespace: str, name: str, uid: str, limit: int) -> list[RecordedEvent]:
         asked = {key: value for key, value in (("namespace", namespace), ("name", name), ("uid", uid)) if value}
-        with self._translated(), self._file.reading() as transaction:
+        with self._translated(), self.file.reading() as transaction:
             rows = transaction.rows(_sql[query_name(asked)], most=limit, **asked)
         return [
             RecordedEvent(
@@ -81,7 +81,7 @@ class SqliteEventStore:
 
     def prune(self, now: float) -> None:
         oldest = now - HISTORY_SECONDS
-        with self._translated(), self._file.writing() as transaction:
+        with self._translated(), self.file.writing() as transaction:
             transaction.run(_sql["old_events"], oldest=oldest)
             transaction.run(_sql["old_seen"], oldest=oldest)
             transaction.run(_sql["surplus_events"], most=HISTORY_ROWS)
@@ -90,12 +90,12 @@ class SqliteEventStore:
     # -- the node ---------------------------------------------------------------------------------------------
 
     def load_node(self) -> NodeMemory | None:
-        with self._translated(), self._file.reading() as transaction:
+        with self._translated(), self.file.reading() as transaction:
             text = transaction.value(_sql["load_node"])
         return None if text is None else _memory.decode(text)
 
     def save_node(self, memory: NodeMemory, events: Sequence[Event], now: float) -> None:
-        with self._translated(), self._file.writing() as transaction:
+        with self._translated(), self.file.writing() as transaction:
             transaction.run(_sql["save_node"], id=_NODE_ROW, memory=_encode(memory).decode())
             changed = _record(transaction, events, now, self._objects)
         self._remember(changed)

@@ -43,7 +43,7 @@ def with_strange_fields(value: Any, annotation: Any) -> Any:
             names = {field.encode_name: types[field.name] for field in msgspec.structs.fields(inner)}
             known = {key: with_strange_fields(item, names[key]) for key, item in value.items()}
             return {**known, "zzzFromTheFuture": {"deep": [1, None]}}
-    if get_origin(annotation) is list and isinstance(value, list):
+    if get_origin(annotation) in (list, tuple) and isinstance(value, list):
         return [with_strange_fields(item, get_args(annotation)[0]) for item in value]
     return value
 
@@ -61,6 +61,8 @@ def values(annotation: Any) -> st.SearchStrategy[Any]:
         return st.sampled_from(arguments)
     if origin is list:
         return st.lists(values(arguments[0]), max_size=2)
+    if origin is tuple:
+        return st.lists(values(arguments[0]), max_size=2).map(tuple)
     if origin is dict:
         return st.dictionaries(values(arguments[0]), values(arguments[1]), max_size=2)
     if arguments:
