@@ -168,9 +168,7 @@ def _instant(text: str) -> float:
 
 def _conditions(status: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     listed = status.get("conditions")
-    return {
-        str(one.get("type")): one for one in (listed if isinstance(listed, list) else ()) if isinstance(one, dict)
-    }
+    return {str(one.get("type")): one for one in (listed if isinstance(listed, list) else ()) if isinstance(one, dict)}
 
 
 def _is_same(theirs: Mapping[str, Any] | None, mine: Mapping[str, Any]) -> bool:

@@ -55,9 +55,16 @@ def test_results_of_probes_are_on_their_own_page() -> None:
 
 def container(state: ContainerState, id_: str = "docker://1") -> ContainerStatus:
     return ContainerStatus(
-        name="c", state=state, last_state=ContainerState(), ready=False, restart_count=0, image="", image_id="", started=False,
+        name="c",
+        state=state,
+        last_state=ContainerState(),
+        ready=False,
+        restart_count=0,
+        image="",
+        image_id="",
+        started=False,
         container_id=id_,
-    )  # fmt: skip
+    )
 
 
 RUNNING = ContainerState(running=StateRunning(started_at=None))
