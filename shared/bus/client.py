@@ -35,6 +35,11 @@ Body = TypeVar("Body")
 
 FORGET_SECONDS = 300.0
 """How long the mark of a deleted key stays at least: by then every watch has seen it or has listed again."""
+_BIND_TRIES = 20
+_BIND_SECONDS = 0.1
+"""Between two tries to bind a bucket that another service makes just now."""
+_BEING_MADE = (10058, 10065)
+"""nats-server's codes: the stream's name is in use; its subjects overlap with another stream's."""
 _CODES: dict[str, Code] = {
     "400": "invalid",
     "403": "forbidden",
@@ -241,13 +246,27 @@ class Bus:
         """Bind the bucket; create it when it's missing (a wiped store), from whichever service comes first."""
         if (bound := self._buckets.get(bucket.name)) is not None:
             return bound
-        try:
-            store = await self._js.key_value(bucket.name)
-        except (nats.js.errors.BucketNotFoundError, nats.js.errors.NotFoundError):
-            await self._js.add_stream(stream_config(bucket))
-            store = await self._js.key_value(bucket.name)
+        for tried in range(_BIND_TRIES):
+            try:
+                store = await self._js.key_value(bucket.name)
+                break
+            except (nats.js.errors.BucketNotFoundError, nats.js.errors.NotFoundError):
+                if tried == _BIND_TRIES - 1:
+                    raise
+            if not await self._make(bucket):
+                await asyncio.sleep(_BIND_SECONDS)
         self._buckets[bucket.name] = store
         return store
+
+    async def _make(self, bucket: Bucket) -> bool:
+        """False when another service makes it at this moment: its subjects are taken before the stream is there."""
+        try:
+            await self._js.add_stream(stream_config(bucket))
+        except nats.js.errors.APIError as error:
+            if error.err_code not in _BEING_MADE:
+                raise
+            return False
+        return True
 
     async def keys(self, bucket: Bucket) -> list[str]:
         """All keys now. Raises BusUnavailable."""

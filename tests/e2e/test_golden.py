@@ -104,6 +104,9 @@ SETTLED: dict[str, Callable[[Pod], bool]] = {
     "a32": _phase("Succeeded"),
 }
 """When a case has come to rest."""
+ALONE = ("a24",)
+"""Begun when the others have come to rest: among thirty that start at once, its container may not start before its
+deadline of 5 s."""
 
 
 @pytest.fixture(scope="module")
@@ -115,7 +118,8 @@ def node() -> Iterator[Node]:
         try:
             made.start()
             for path in CASES.glob("*.yaml"):
-                made.apply(path.name, path.read_text())
+                if path.name[:3] not in ALONE:
+                    made.apply(path.name, path.read_text())
             yield made
         finally:
             made.close()
@@ -144,6 +148,9 @@ def this_nodes_form(node: Node, pod: Pod) -> dict[str, Any]:
 @pytest.mark.parametrize("case", sorted(SETTLED))
 def test_a_pod_is_as_the_kubelet_had_it(node: Node, case: str) -> None:
     name, theirs = recorded(case)
+    if case in ALONE:
+        (manifest,) = CASES.glob(f"{case}-*.yaml")
+        node.apply(manifest.name, manifest.read_text())
     eventually(lambda: SETTLED[case](node.pod(name)), within=60)
 
     def same() -> bool:

@@ -34,7 +34,7 @@ class NoReports:
     def publish(self, *arguments: object, **options: object) -> None:
         return
 
-    publish_later = withdraw = publish
+    publish_later = withdraw = leave = publish
 
 
 def a_task(

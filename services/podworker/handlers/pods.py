@@ -95,7 +95,7 @@ class Pods:
             return
         desired = self._desired.get(uid)
         if desired is not None and self._ours(desired.namespace, desired.name):
-            self._add(PodTask.of(self._with(), uid, desired.namespace, desired.name, None))
+            self._add(self._without_row(uid, desired.namespace, desired.name))
 
     def configs_changed(self, uids: Iterable[str]) -> None:
         """What these pods refer to has changed, come or gone: a hint."""
@@ -154,9 +154,13 @@ class Pods:
     def _take_listed(self) -> None:
         for uid, pod in self._listed.items():
             if uid not in self._tasks and self._ours(pod.namespace, pod.name):
-                task = PodTask.of(self._with(), uid, pod.namespace, pod.name, None)
-                task.runtime = pod  # before its first look: the next of its name waits for it
-                self._add(task)
+                self._add(self._without_row(uid, pod.namespace, pod.name))
+
+    def _without_row(self, uid: str, namespace: str, name: str) -> PodTask:
+        """With what the last list showed of it, before its first look: if it's there, the next of its name waits."""
+        task = PodTask.of(self._with(), uid, namespace, name, None)
+        task.runtime = self._listed.get(uid)
+        return task
 
     def _add(self, task: PodTask) -> None:
         self._tasks[task.uid] = task
