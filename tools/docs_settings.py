@@ -103,6 +103,8 @@ def _form(field: str) -> str:
         return "IP address"
     if field == "allowed_unsafe_sysctls":
         return "list of names"
+    if field.endswith("_taints"):
+        return "list of taints"
     return {int: "whole number", dict: "map", tuple: "list of IP addresses"}.get(type(value), "text")
 
 

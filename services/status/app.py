@@ -80,4 +80,5 @@ def _node_settings(settings: Settings) -> NodeSettings:
         system_reserved=config.system_reserved,
         kube_reserved=config.kube_reserved,
         devices={name: len(units) for name, units in settings.devices.items()},
+        max_images=config.node_max_images,
     )

@@ -100,6 +100,19 @@ class KubeletConfig:
     evicted yet."""
     node_status_seconds: float = 10.0
     """nodeStatusUpdateFrequency: the node's status is computed anew this often; 10ms to 24h."""
+    node_report_seconds: float = 300.0
+    """nodeStatusReportFrequency: an unchanged status of the node is sent to the API server this often; the same as
+    nodeStatusUpdateFrequency when only that is there; 10ms to 24h."""
+    node_lease_duration: int = 40
+    """nodeLeaseDurationSeconds: duration in seconds of the node's Lease, which is renewed four times in it."""
+    node_max_images: int = 50
+    """nodeStatusMaxImages: so many images are told in the node's status, the largest; -1 = all."""
+    register_node: bool = True
+    """registerNode: whether the Node is made at the API server; its status is told anyway."""
+    register_with_taints: tuple[dict[str, str], ...] = ()
+    """registerWithTaints: taints of a Node that is made, not of one that is there."""
+    provider_id: str = ""
+    """providerID: of a Node that is made."""
     max_restart_period_seconds: float = 300.0
     """crashLoopBackOff.maxContainerRestartPeriod: the longest delay between restarts; 1s to 300s."""
     max_parallel_pulls: int = 1
@@ -181,6 +194,12 @@ def config_document(config: KubeletConfig) -> dict[str, Any]:
         "kubeReserved": dict(config.kube_reserved),
         "evictionHard": dict(config.eviction_hard),
         "nodeStatusUpdateFrequency": format_seconds(config.node_status_seconds),
+        "nodeStatusReportFrequency": format_seconds(config.node_report_seconds),
+        "nodeLeaseDurationSeconds": config.node_lease_duration,
+        "nodeStatusMaxImages": config.node_max_images,
+        "registerNode": config.register_node,
+        "registerWithTaints": list(config.register_with_taints),
+        "providerID": config.provider_id,
         "crashLoopBackOff": {"maxContainerRestartPeriod": format_seconds(config.max_restart_period_seconds)},
         "serializeImagePulls": pulls == 1,
         **({} if pulls in (1, UNBOUNDED_PULLS) else {"maxParallelImagePulls": pulls}),

@@ -29,6 +29,7 @@ from shared.runtime.config_values import (
     read_flag,
     read_headers,
     read_sysctls,
+    read_taints,
     read_text,
     read_url,
     whole,
@@ -109,6 +110,8 @@ class _Reading:
             self._error(("maxParallelImagePulls",), "cannot be larger than 1 unless serializeImagePulls is false")
         elif serial is False:
             found.setdefault("max_parallel_pulls", UNBOUNDED_PULLS)
+        if "node_status_seconds" in found:
+            found.setdefault("node_report_seconds", found["node_status_seconds"])
         default = KubeletConfig()
         low = found.get("image_gc_low_percent", default.image_gc_low_percent)
         if found.keys() & {"image_gc_low_percent", "image_gc_high_percent"} and low >= (
@@ -200,6 +203,12 @@ _FIELDS: dict[Path_, tuple[str, Reader]] = {
     ("kubeReserved",): ("kube_reserved", mapping(_RESERVABLE, check_amount)),
     ("evictionHard",): ("eviction_hard", mapping(EVICTION_SIGNALS, check_threshold)),
     ("nodeStatusUpdateFrequency",): ("node_status_seconds", _PERIOD),
+    ("nodeStatusReportFrequency",): ("node_report_seconds", _PERIOD),
+    ("nodeLeaseDurationSeconds",): ("node_lease_duration", whole(1, 1 << 20, zero_is_default=True)),
+    ("nodeStatusMaxImages",): ("node_max_images", whole(-1, 1 << 20)),
+    ("registerNode",): ("register_node", read_flag),
+    ("registerWithTaints",): ("register_with_taints", read_taints),
+    ("providerID",): ("provider_id", read_text),
     ("crashLoopBackOff", "maxContainerRestartPeriod"): (
         "max_restart_period_seconds",
         duration(1, 300, "from 1s to 300s"),

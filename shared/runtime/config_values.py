@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 
 from shared.kube.duration import DurationError, parse_seconds
 from shared.kube.quantity import Quantity, QuantityError
+from shared.kube.validation_names import label_value_errors, qualified_name_errors
 from shared.runtime.tls_names import CIPHER_SUITES, TLS13_SUITES
 
 _WORDS = {
@@ -21,6 +22,9 @@ _WORDS = {
     list: "a list",
     dict: "an object",
 }
+
+
+_EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 
 
 class Wrong(Exception):
@@ -222,3 +226,32 @@ def read_headers(value: Any) -> dict[str, tuple[str, ...]]:
     if wrong:
         raise Wrong(*wrong)
     return {name: tuple(values) for name, values in value.items()}
+
+
+def read_taints(value: Any) -> tuple[dict[str, str], ...]:
+    if not isinstance(value, list):
+        raise Wrong(f"must be a list, got {word(value)}")
+    taints: list[dict[str, str]] = []
+    wrong: list[str] = []
+    for number, item in enumerate(value):
+        texts = _taint_errors(item)
+        wrong += [f"[{number}]: {text}" for text in texts]
+        if not texts:
+            taints.append({key: item[key] for key in ("key", "value", "effect") if item.get(key)})
+    if wrong:
+        raise Wrong(*wrong)
+    return tuple(taints)
+
+
+def _taint_errors(taint: Any) -> list[str]:
+    if not isinstance(taint, dict):
+        return [f"must be an object, got {word(taint)}"]
+    wrong = [f"{key}: must be a string, got {word(taint[key])}" for key in taint if not isinstance(taint[key], str)]
+    if wrong:
+        return wrong
+    wrong += [f"{key}: unknown field" for key in taint if key not in ("key", "value", "effect")]
+    wrong += [f"key: {text}" for text in qualified_name_errors(taint.get("key", ""))]
+    wrong += [f"value: {text}" for text in label_value_errors(taint.get("value", ""))]
+    if taint.get("effect") not in _EFFECTS:
+        wrong.append(f"effect: must be one of {', '.join(_EFFECTS)}, got {json.dumps(taint.get('effect'))}")
+    return wrong

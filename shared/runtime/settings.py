@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from shared.kube.devices import Devices, parse_devices
+from shared.kube.node_labels import parse_node_labels
 from shared.kube.validation_names import dns_subdomain_errors
 from shared.runtime.config import KubeletConfig
 from shared.runtime.paths import DataPaths
@@ -33,7 +34,14 @@ VARIABLES = frozenset(
             "PODBUS_LOG_LEVEL",
             "PODBUS_MANIFESTS",
         ),
-        *("PODBUS_NETWORK", "PODBUS_NODE_IP", "PODBUS_NODE_NAME", "PODBUS_NO_PULL", "PODBUS_POD_LOGS"),
+        *(
+            "PODBUS_NETWORK",
+            "PODBUS_NODE_IP",
+            "PODBUS_NODE_LABELS",
+            "PODBUS_NODE_NAME",
+            "PODBUS_NO_PULL",
+            "PODBUS_POD_LOGS",
+        ),
         *("PODBUS_POLICY", "PODBUS_PORT"),
         *("PODBUS_READY_FD", "PODBUS_SANDBOX_IMAGE", "PODBUS_STRICT", "PODBUS_VENV", "PODBUS_WORKERS"),
     }
@@ -78,6 +86,9 @@ class Settings:
     node_ip: str = ""
     """PODBUS_NODE_IP: the node's address in statuses and in the serving certificate. Default: the address of the
     default route's interface."""
+    node_labels: dict[str, str] = field(default_factory=dict)
+    """PODBUS_NODE_LABELS: labels of the Node that is made at the API server, as `disk=ssd,rack=7`, besides those of the
+    machine. Default: none."""
     kubeconfig: Path | None = None
     """PODBUS_KUBECONFIG: path of a kubeconfig; the HTTPS API asks the API server that it names about tokens and rights
     (TokenReview, SubjectAccessReview), after its own. Default: none."""
@@ -124,6 +135,7 @@ def load_settings(environment: Mapping[str, str] | None = None) -> Settings:
         network=env.get("PODBUS_NETWORK", ""),
         devices=_devices(env, problems),
         node_ip=_ip(env, problems),
+        node_labels=_labels(env, problems),
         kubeconfig=_optional_path(env, "PODBUS_KUBECONFIG", problems),
         policy=_optional_path(env, "PODBUS_POLICY", problems),
         log_root=str(_absolute(env.get("PODBUS_POD_LOGS") or "/var/log/pods", "PODBUS_POD_LOGS", problems)),
@@ -193,6 +205,12 @@ def _optional_path(env: Mapping[str, str], key: str, problems: list[str]) -> Pat
 def _devices(env: Mapping[str, str], problems: list[str]) -> Devices:
     found, wrong = parse_devices(env.get("PODBUS_DEVICES", ""))
     problems += [f"PODBUS_DEVICES: {text}" for text in wrong]
+    return found
+
+
+def _labels(env: Mapping[str, str], problems: list[str]) -> dict[str, str]:
+    found, wrong = parse_node_labels(env.get("PODBUS_NODE_LABELS", ""))
+    problems += [f"PODBUS_NODE_LABELS: {text}" for text in wrong]
     return found
 
 

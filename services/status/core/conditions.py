@@ -17,6 +17,7 @@ from services.status.core.model import (
     NodeEvent,
     NodeMemory,
 )
+from services.status.core.remote_node import RemoteNode
 from shared.kube.times import rfc3339
 
 # Per condition and whether it is so: reason, message, reason of the event.
@@ -105,6 +106,14 @@ def reboot_event(node: str, memory: NodeMemory, boot_id: str) -> NodeEvent | Non
         return None
     message = f"Node {node} has been rebooted, boot id: {boot_id}"
     return NodeEvent(type="Warning", reason="Rebooted", message=message)
+
+
+def schedulable_event(node: str, before: RemoteNode | None, after: RemoteNode) -> NodeEvent | None:
+    """kubelet 1.36: cordoned and uncordoned is told; what was so at the start isn't."""
+    if before is None or before.unschedulable == after.unschedulable:
+        return None
+    reason = "NodeNotSchedulable" if after.unschedulable else "NodeSchedulable"
+    return NodeEvent(type="Normal", reason=reason, message=f"Node {node} status is now: {reason}")
 
 
 def _aggregate(problems: Sequence[str]) -> str:

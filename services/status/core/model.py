@@ -70,6 +70,8 @@ class NodeSettings(msgspec.Struct, frozen=True, kw_only=True):
     kube_reserved: Mapping[str, str]
     devices: Mapping[str, int] = {}
     """How many of each extended resource."""
+    max_images: int = 50
+    """So many images are told of; -1 = all."""
 
 
 class ConditionMemory(msgspec.Struct, frozen=True, kw_only=True):

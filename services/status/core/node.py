@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -10,6 +11,7 @@ from msgspec.structs import replace
 
 from services.status.core.conditions import NodeCondition
 from services.status.core.model import NodeSettings, Observation
+from services.status.core.remote_node import RemoteNode
 from shared.contracts.status import NodeImage, RuntimeReport
 from shared.kube.allocatable import allocatable_bytes, allocatable_cpu_milli, max_pods
 from shared.kube.node_labels import node_labels
@@ -17,8 +19,6 @@ from shared.kube.quantity import Quantity, QuantityFormat
 from shared.kube.times import rfc3339
 from shared.kube.version import KUBERNETES_VERSION
 
-MAX_IMAGES = 50
-"""kubelet 1.36: nodeStatusMaxImages' default."""
 MAX_IMAGE_NAMES = 5
 """kubelet 1.36: names told of one image."""
 
@@ -29,12 +29,10 @@ class _Object(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 class NodeMetadata(_Object, frozen=True, kw_only=True):
     name: str
+    uid: str | UnsetType = UNSET
     creation_timestamp: str
-    labels: dict[str, str]
-
-
-class NodeSpec(_Object, frozen=True, kw_only=True):
-    pass
+    labels: Mapping[str, str]
+    annotations: Mapping[str, str] | UnsetType = UNSET
 
 
 class NodeAddress(_Object, frozen=True, kw_only=True):
@@ -89,7 +87,7 @@ class Node(_Object, frozen=True, kw_only=True):
     kind: str = "Node"
     api_version: str = "v1"
     metadata: NodeMetadata
-    spec: NodeSpec = NodeSpec()
+    spec: Mapping[str, Any] = {}
     status: NodeStatus
 
 
@@ -111,7 +109,7 @@ def build_node(
         ],
         daemon_endpoints=DaemonEndpoints(kubelet_endpoint=DaemonEndpoint(port=settings.port)),
         node_info=_node_info(settings, seen, runtime),
-        images=images(runtime.images) if runtime is not None and runtime.images else UNSET,
+        images=(runtime is not None and images(runtime.images, settings.max_images)) or UNSET,
     )
     metadata = NodeMetadata(
         name=settings.name,
@@ -119,6 +117,19 @@ def build_node(
         labels=node_labels(settings.name, seen.system.architecture),
     )
     return Node(metadata=metadata, status=status)
+
+
+def with_remote(node: Node, remote: RemoteNode) -> Node:
+    """The node with what only the API server knows of it: UID, labels, annotations, taints, podCIDR."""
+    theirs = remote.metadata
+    metadata = NodeMetadata(
+        name=node.metadata.name,
+        uid=theirs.uid or UNSET,
+        creation_timestamp=theirs.creation_timestamp or node.metadata.creation_timestamp,
+        labels=theirs.labels,
+        annotations=theirs.annotations or UNSET,
+    )
+    return replace(node, metadata=metadata, spec=remote.spec)
 
 
 def same_but_heartbeat(one: Node, other: Node) -> bool:
@@ -161,9 +172,11 @@ def allocatable(settings: NodeSettings, seen: Observation) -> dict[str, Quantity
     return found
 
 
-def images(reported: Sequence[NodeImage]) -> list[ContainerImage]:
-    """kubelet 1.36: the largest first, at most 50 of at most five names each."""
-    largest = sorted(reported, key=lambda image: -image.size)[:MAX_IMAGES]
+def images(reported: Sequence[NodeImage], most: int) -> list[ContainerImage]:
+    """kubelet 1.36: the largest first, each with at most five names. `most`: -1 = all."""
+    largest = sorted(reported, key=lambda image: -image.size)
+    if most >= 0:
+        largest = largest[:most]
     return [ContainerImage(names=image.names[:MAX_IMAGE_NAMES], size_bytes=image.size) for image in largest]
 
 

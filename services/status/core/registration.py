@@ -39,7 +39,6 @@ class Joining(msgspec.Struct, frozen=True, kw_only=True):
     """Further ones; those of the machine don't win against them."""
     taints: tuple[Mapping[str, str], ...] = ()
     """Of a Node that is made; not of one that is there."""
-    unschedulable: bool = False
     provider_id: str = ""
     report_seconds: float = 300.0
     lease_seconds: int = 40
@@ -50,8 +49,6 @@ def first_node(node: Node, joining: Joining) -> dict[str, Any]:
     spec: dict[str, Any] = {}
     if joining.provider_id:
         spec["providerID"] = joining.provider_id
-    if joining.unschedulable:
-        spec["unschedulable"] = True
     if joining.taints:
         spec["taints"] = [dict(taint) for taint in joining.taints]
     body = msgspec.to_builtins(node)

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import msgspec
 
-from services.status.core.conditions import judge, reboot_event
+from services.status.core.conditions import judge, reboot_event, schedulable_event
 from services.status.core.model import PRESSURES, READY, NodeMemory, NodeSettings, Observation
-from services.status.core.node import Node, build_node, same_but_heartbeat
+from services.status.core.node import Node, build_node, same_but_heartbeat, with_remote
 from services.status.core.pressure import hold, met_thresholds, pressures
 from services.status.core.readiness import RuntimeView, capacity_problems, hear, runtime_problems
+from services.status.core.remote_node import RemoteNode
 from services.status.handlers.own_events import OwnEvents
 from services.status.ports import NodeProbe, NodeStore, StoreUnavailable
 from shared.bus import Bus, BusUnavailable
@@ -62,7 +63,21 @@ class NodeStatus:
         self._now_please = asyncio.Event()
         self.published = asyncio.Event()
         """Set once the node is on the bus."""
+        self._remote: RemoteNode | None = None
+        self._on_node: Callable[[Node], None] | None = None
         bus.on_reconnect(self._again)
+
+    def report_to(self, on_node: Callable[[Node], None]) -> None:
+        """Call it with each node that is computed from now on."""
+        self._on_node = on_node
+
+    def note_remote(self, remote: RemoteNode) -> None:
+        """The Node as the API server has it: the bus gets to know its labels, taints and UID."""
+        before, self._remote = self._remote, remote
+        if before is None or (before.metadata, before.spec) != (remote.metadata, remote.spec):
+            self._now_please.set()
+        if (event := schedulable_event(self._settings.name, before, remote)) is not None:
+            self._own.tell_all([event], self._involved)
 
     # -- what comes in ----------------------------------------------------------------------------------------
 
@@ -125,8 +140,10 @@ class NodeStatus:
             self._now_please.clear()
             node = self._compute()
             self._keep()
+            if self._on_node is not None:
+                self._on_node(node)
             try:
-                await self._publish(node)
+                await self._publish(node if self._remote is None else with_remote(node, self._remote))
             except BusUnavailable as error:
                 log.debug("node waits error=%s", error)
             try:

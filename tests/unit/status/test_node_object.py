@@ -154,7 +154,7 @@ def test_what_cannot_be_read_is_left_out_and_not_zero() -> None:
 
 def test_images_are_told_largest_first_fifty_with_five_names_each() -> None:
     many = [NodeImage(names=[f"{n}:{tag}" for tag in range(7)], size=n) for n in range(60)]
-    told = images(many)
+    told = images(many, 50)
     assert [image.size_bytes for image in told] == list(range(59, 9, -1))
     assert told[0].names == [f"59:{tag}" for tag in range(5)]
 
