@@ -144,10 +144,10 @@ def _gate(settings: Settings, reviews: Reviewer | None) -> NodeGate:
 
 
 def _api_server(settings: Settings) -> Reviewer:
-    from services.api.adapters.api_server import ApiServerClient  # http.client and PyYAML only for a joined node
+    from services.api.adapters.api_server import ApiServerClient  # h11 and PyYAML only for a joined node
 
     assert settings.kubeconfig is not None
-    client = ApiServerClient(settings.kubeconfig)
+    client = ApiServerClient(settings.kubeconfig, package_version())
     try:
         client.check()
     except (OSError, ValueError) as error:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from services.api.adapters.kubeconfig import KubeconfigError, current_server
+from shared.apiserver.kubeconfig import KubeconfigError, current_server
 from services.api.core.access import Identity, subresources
 from services.api.core.reviews import (
     LARGEST_CACHED,

@@ -1,0 +1,1 @@
+"""The Kubernetes API server as a client sees it: a kubeconfig, requests, watches. Who uses it decides what to say."""
