@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
+from random import Random
+from typing import TYPE_CHECKING
+
 from services.status.adapters.event_store import SqliteEventStore
 from services.status.adapters.node_probe import MachineProbe
 from services.status.core.model import NodeSettings
+from services.status.core.registration import Joining
 from services.status.handlers.events import Events
+from services.status.handlers.lease import NodeLease
+from services.status.handlers.node_registration import NodeRegistration
 from services.status.handlers.node_status import NodeStatus
 from services.status.handlers.own_events import OwnEvents
+from services.status.ports import ApiServer
 from shared.bus import BucketWatch
 from shared.contracts.registry import EVENTS_HAND_OVER, EVENTS_QUERY, STATUS
 from shared.runtime.restart_event import node_object, tell_restart
 from shared.runtime.service import Context, Service, package_version
 from shared.runtime.settings import Settings
+from shared.runtime.tasks import Forever
+
+if TYPE_CHECKING:
+    from shared.apiserver.client import ApiClient
 
 
 async def build(context: Context) -> Service:
@@ -30,6 +41,10 @@ async def build(context: Context) -> Service:
         _node_settings(settings),
         settings.config.node_status_seconds,
     )
+    tasks: dict[str, Forever] = {"node": node.run, "prune": events.prune}
+    server = _api_server(settings)
+    if server is not None:
+        tasks |= _node_tasks(context, server, node)
     watch = BucketWatch(bus, STATUS, node.on_list, node.on_change)
 
     def reconnected() -> None:
@@ -57,14 +72,48 @@ async def build(context: Context) -> Service:
 
     async def stop() -> None:
         store.close()
+        if server is not None:
+            server.close()
 
     return Service(
         recover=recover,
         subscribe=subscribe,
         ready=ready,
         stop=stop,
-        tasks={"watch": watch.run, "node": node.run, "prune": events.prune},
+        tasks={"watch": watch.run, **tasks},
         databases=(store.file,),
+    )
+
+
+def _api_server(settings: Settings) -> ApiClient | None:
+    """None = this node has joined none."""
+    if settings.kubeconfig is None:
+        return None
+    from shared.apiserver.client import ApiClient  # with what it needs only where there is an API server
+
+    return ApiClient(settings.kubeconfig, f"podbus/{package_version()}")
+
+
+def _node_tasks(context: Context, server: ApiServer, node: NodeStatus) -> dict[str, Forever]:
+    """Those that keep the Node and its Lease at the API server."""
+    settings, clock = context.settings, context.clock
+    rng = Random()  # noqa: S311 - jitter
+    registration = NodeRegistration(server, clock, _joining(settings), node.note_remote, rng)
+    node.report_to(registration.tell)
+    lease = NodeLease(
+        server, clock, settings.node_name, settings.config.node_lease_duration, lambda: registration.uid, rng
+    )
+    return {"registration": registration.run, "lease": lease.run}
+
+
+def _joining(settings: Settings) -> Joining:
+    config = settings.config
+    return Joining(
+        register=config.register_node,
+        labels=settings.node_labels,
+        taints=config.register_with_taints,
+        provider_id=config.provider_id,
+        report_seconds=config.node_report_seconds,
     )
 
 

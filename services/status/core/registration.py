@@ -41,7 +41,6 @@ class Joining(msgspec.Struct, frozen=True, kw_only=True):
     """Of a Node that is made; not of one that is there."""
     provider_id: str = ""
     report_seconds: float = 300.0
-    lease_seconds: int = 40
 
 
 def first_node(node: Node, joining: Joining) -> dict[str, Any]:
