@@ -11,6 +11,8 @@ from urllib.parse import quote
 
 from cli.engine import API_NEEDED, Engine, EngineError
 from cli.nats_config import find_server
+from shared.kube.allocatable import reservation_faults
+from shared.runtime.machine import look_at_machine
 from shared.runtime.settings import DEFAULT_SANDBOX_IMAGE, Settings
 
 _NETWORK_NAMES = """
@@ -34,6 +36,7 @@ def node_faults(settings: Settings) -> list[str]:
     return [
         *_cgroup_driver(settings),
         *_network(settings),
+        *_reservations(settings),
         *_port(settings.config.address, settings.port, "the API (--port, PODBUS_PORT)"),
         *data_faults(settings.data, Path("/proc/self/mountinfo").read_text()),
         *_files(settings),
@@ -118,6 +121,13 @@ def _network(settings: Settings) -> Iterator[str]:
     except EngineError as error:
         if error.status == 404:
             yield f"PODBUS_NETWORK: the engine has no network {name!r}; `docker network create {name}` makes it"
+
+
+def _reservations(settings: Settings) -> list[str]:
+    config, machine = settings.config, look_at_machine("127.0.0.1")
+    capacity = {"cpu": machine.cores * 1000, "memory": machine.memory_bytes}
+    reserved = {"systemReserved": config.system_reserved, "kubeReserved": config.kube_reserved}
+    return reservation_faults(capacity, config.eviction_hard, reserved)
 
 
 def _port(address: str, port: int, what: str) -> Iterator[str]:

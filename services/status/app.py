@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from services.status.adapters.event_store import SqliteEventStore
 from services.status.adapters.node_probe import MachineProbe
-from services.status.core.model import NodeSettings
+from services.status.core.model import NodeSettings, Observation
 from services.status.core.registration import Joining
 from services.status.handlers.events import Events
 from services.status.handlers.lease import NodeLease
@@ -17,6 +17,7 @@ from services.status.handlers.own_events import OwnEvents
 from services.status.ports import ApiServer
 from shared.bus import BucketWatch
 from shared.contracts.registry import EVENTS_HAND_OVER, EVENTS_QUERY, STATUS
+from shared.kube.allocatable import reservation_faults
 from shared.runtime.restart_event import node_object, tell_restart
 from shared.runtime.service import Context, Service, package_version
 from shared.runtime.settings import Settings
@@ -27,16 +28,18 @@ if TYPE_CHECKING:
 
 
 async def build(context: Context) -> Service:
-    """Raises DatabaseUnusable when status.db isn't of this version."""
+    """Raises DatabaseUnusable when status.db isn't of this version, ValueError when more is reserved than there is."""
     settings, bus, clock = context.settings, context.bus, context.clock
     store = SqliteEventStore(settings.data)
     own_events = OwnEvents(clock, context.process)
     events = Events(store, clock)
+    probe = MachineProbe(settings.data, settings.node_ip)
+    _check_reservations(settings, probe.observe(""))
     node = NodeStatus(
         bus,
         clock,
         store,
-        MachineProbe(settings.data, settings.node_ip),
+        probe,
         own_events,
         _node_settings(settings),
         settings.config.node_status_seconds,
@@ -115,6 +118,18 @@ def _joining(settings: Settings) -> Joining:
         provider_id=config.provider_id,
         report_seconds=config.node_report_seconds,
     )
+
+
+def _check_reservations(settings: Settings, seen: Observation) -> None:
+    config = settings.config
+    capacity = {"cpu": seen.cores * 1000}
+    if seen.memory_total is not None:
+        capacity["memory"] = seen.memory_total
+    if seen.nodefs is not None:
+        capacity["ephemeral-storage"] = seen.nodefs.capacity
+    reserved = {"systemReserved": config.system_reserved, "kubeReserved": config.kube_reserved}
+    if faults := reservation_faults(capacity, config.eviction_hard, reserved):
+        raise ValueError("; ".join(faults))
 
 
 def _node_settings(settings: Settings) -> NodeSettings:

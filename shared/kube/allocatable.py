@@ -31,3 +31,25 @@ def allocatable_bytes(
 def max_pods(limit: int, per_core: int, cores: int) -> int:
     """min(maxPods, cores * podsPerCore); podsPerCore 0 = no limit by cores."""
     return min(limit, cores * per_core) if per_core > 0 else limit
+
+
+def reservation_faults(
+    capacity: Mapping[str, int], eviction_hard: Mapping[str, str], reserved: Mapping[str, Mapping[str, str]]
+) -> list[str]:
+    """What pods would have less than nothing of. `capacity`: cpu in thousandths, memory and ephemeral-storage in
+    bytes; what isn't known isn't judged. `reserved`: the configuration's key -> amounts.
+
+    kubelet 1.36: such a node doesn't start.
+    """
+    signals = {"memory": "memory.available", "ephemeral-storage": "nodefs.available"}
+    faults = []
+    for name, has in capacity.items():
+        taken = {key: Quantity.parse(amounts[name]) for key, amounts in reserved.items() if name in amounts}
+        amount = sum(one.milli() if name == "cpu" else one.value() for one in taken.values())
+        signal = signals.get(name, "")
+        kept = threshold(eviction_hard[signal], has) if signal in eviction_hard else 0
+        if taken and amount + kept > has:
+            words = [*(f"{key} {one}" for key, one in taken.items()), *([f"evictionHard {kept}"] if kept else [])]
+            told = f"{has}m" if name == "cpu" else str(has)
+            faults.append(f"{', '.join(taken)}: {name}: {' + '.join(words)} is more than the machine's {told}")
+    return faults

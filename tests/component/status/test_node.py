@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 import time
+from pathlib import Path
 
 import pytest
 
@@ -130,3 +131,20 @@ def _pretend_another_boot(status: ServiceProcess) -> None:
         changed = link.execute("UPDATE node SET memory = json_set(memory, '$.boot_id', 'an-earlier-one')").rowcount
     link.close()
     assert changed == 1
+
+
+async def test_more_reserved_than_there_is_ends_the_start_with_the_resource(
+    nats_server: NatsServer, tmp_path: Path
+) -> None:
+    """Node case 15."""
+    config = tmp_path / "kubelet.yaml"
+    config.write_text(
+        "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\nkubeReserved: {memory: 1Pi}\n"
+    )
+    data = tmp_path / "data"
+    data.mkdir()
+    status = ServiceProcess("status", data, nats_server, environment={"PODBUS_CONFIG": str(config)})
+    status.prepare()
+    status.spawn()
+    assert await asyncio.to_thread(status.wait) != 0
+    assert "kubeReserved: memory: kubeReserved 1Pi" in status.log()
