@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from shared.kube.node_labels import parse_node_labels
+from shared.kube.node_labels import node_labels, parse_node_labels
 from shared.runtime.config import config_document
 from shared.runtime.config_reader import load_config
 from shared.runtime.settings import SettingsError, load_settings
@@ -59,6 +59,12 @@ def test_a_refused_label_is_told_with_its_variable(tmp_path: Path) -> None:
     environment = {"PODBUS_DATA": str(tmp_path), "PODBUS_NODE_LABELS": "node-role.kubernetes.io/x=y"}
     with pytest.raises(SettingsError, match=r"^PODBUS_NODE_LABELS: 'node-role.kubernetes.io/x=y': is reserved"):
         load_settings(environment)
+
+
+def test_a_node_is_named_in_small_letters(tmp_path: Path) -> None:
+    """Node case 8: and so is its label kubernetes.io/hostname."""
+    name = load_settings({"PODBUS_DATA": str(tmp_path), "PODBUS_NODE_NAME": " Node-A "}).node_name
+    assert name == "node-a" and node_labels(name, "amd64")["kubernetes.io/hostname"] == "node-a"
 
 
 def test_labels_are_read_from_the_environment(tmp_path: Path) -> None:

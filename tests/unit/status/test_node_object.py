@@ -137,6 +137,7 @@ def test_the_node_is_the_recorded_kubelets_but_for_the_listed_differences() -> N
 def test_allocatable_is_capacity_without_what_is_reserved(
     resource: str, changed: dict[str, Any], expected: str
 ) -> None:
+    """Node case 13 among them: 200Mi, 100Mi and 100Mi leave exactly 400Mi less."""
     assert str(allocatable(replace(SETTINGS, **changed), FINE)[resource]) == expected
 
 
