@@ -316,7 +316,7 @@ def _open_outside(settings: Settings, instance: str, engine_host: Callable[[], P
     )
     cgroups = PodCgroups(cgroup_root=settings.config.cgroup_root)
     return Outside(
-        DockerRuntime(instance, files, cgroups, settings.docker_host),
+        DockerRuntime(instance, files, cgroups, settings.docker_host, settings.network),
         DockerImages(settings.paths.run, settings.docker_host),
         DockerLogs(settings.docker_host),
         DockerSessions(settings.docker_host),

@@ -66,6 +66,8 @@ class EngineInfo(msgspec.Struct, frozen=True, kw_only=True):
     live_restore: bool
     log_driver: str
     security_options: tuple[str, ...] = ()
+    subnets: tuple[str, ...] = ()
+    """Of the network that the sandboxes are on."""
 
 
 class ImageInfo(msgspec.Struct, frozen=True, kw_only=True):

@@ -25,6 +25,10 @@ class PodDesired(Envelope, frozen=True, kw_only=True):
     seen: float
     """When the source first saw this UID (kubernetes.io/config.seen)."""
     body: msgspec.Raw
+    refused: str = ""
+    """Why podbus can't run it: the pod is to be seen as Failed. Only of the API's pods; others aren't published then."""
+    deletion_grace: int | None = None
+    """The API server wants the pod to end within so many seconds; None = it isn't being deleted."""
 
 
 class FileProblem(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

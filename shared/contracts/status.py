@@ -70,6 +70,8 @@ class RuntimeReport(Envelope, frozen=True, kw_only=True):
     workers: list[int] = []
     """Numbers of the live workers."""
     images: list[NodeImage] = []
+    subnets: list[str] = []
+    """Of the network that the pods are on."""
     foreign_sandboxes: int = 0
     """Sandboxes on this engine with a kubelet's labels that aren't ours."""
 

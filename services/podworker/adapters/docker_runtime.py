@@ -46,7 +46,11 @@ SANDBOX_STOP_SECONDS = 10
 class DockerRuntime:
     """ContainerRuntime (services.podworker.ports) for the containers that carry this instance's label."""
 
-    def __init__(self, instance: str, files: PodFiles, cgroups: PodCgroups, base_url: str | None = None) -> None:
+    def __init__(
+        self, instance: str, files: PodFiles, cgroups: PodCgroups, base_url: str | None = None, network: str = ""
+    ) -> None:
+        """`network`: that the sandboxes are on; "" = the engine's bridge."""
+        self._network = network or "bridge"
         self._instance = instance
         self._files = files
         self._cgroups = cgroups
@@ -62,7 +66,7 @@ class DockerRuntime:
         self._calls.close()
 
     async def info(self) -> EngineInfo:
-        return await self._calls.run(_info)
+        return await self._calls.run(lambda client: _info(client, self._network))
 
     async def list_pods(self) -> Mapping[str, RuntimePod]:
         return await self._calls.run(lambda client: self._list(client, []))
@@ -241,7 +245,7 @@ def _same_attempt(seen: Observed, config: ContainerConfig) -> bool:
     return all(seen.labels.get(label) == config.labels.get(label) for label in compared)
 
 
-def _info(client: APIClient) -> EngineInfo:
+def _info(client: APIClient, network: str) -> EngineInfo:
     version, info = client.version(), client.info()
     return EngineInfo(
         version=version.get("Version", ""),
@@ -252,7 +256,19 @@ def _info(client: APIClient) -> EngineInfo:
         live_restore=bool(info.get("LiveRestoreEnabled")),
         log_driver=info.get("LoggingDriver", ""),
         security_options=tuple(info.get("SecurityOptions") or ()),
+        subnets=_subnets(client, network),
     )
+
+
+def _subnets(client: APIClient, network: str) -> tuple[str, ...]:
+    """None when there is no such network; a pod will say so."""
+    from docker.errors import NotFound
+
+    try:
+        settings = client.inspect_network(network).get("IPAM") or {}
+    except NotFound:
+        return ()
+    return tuple(one["Subnet"] for one in settings.get("Config") or () if one.get("Subnet"))
 
 
 def _if_there(call: Callable[[], Any], gone: tuple[int, ...]) -> None:

@@ -138,6 +138,7 @@ class NodeDuties:
             cgroup_version=info.cgroup_version if info else 0,
             root_dir=info.root_dir if info else "",
             live_restore=info.live_restore if info else False,
+            subnets=list(info.subnets) if info else [],
             workers=sorted(self._ownership.members),
             images=sorted(images, key=lambda image: -image.size)[:STATUS_IMAGES],
             foreign_sandboxes=self._foreign or 0,

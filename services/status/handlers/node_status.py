@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
 
 from services.status.core.conditions import judge, reboot_event, schedulable_event
 from services.status.core.model import PRESSURES, READY, NodeMemory, NodeSettings, Observation
 from services.status.core.node import Node, build_node, same_but_heartbeat, with_remote
+from services.status.core.pod_network import range_warning
 from services.status.core.pressure import hold, met_thresholds, pressures
 from services.status.core.readiness import RuntimeView, capacity_problems, hear, runtime_problems
 from services.status.core.remote_node import RemoteNode
@@ -58,6 +59,7 @@ class NodeStatus:
         self._told_signals: set[str] = set()
         self._published: Node | None = None
         self._published_at = 0.0
+        self._told_range = ""
         self._trouble = ""
         self._listed = asyncio.Event()
         self._now_please = asyncio.Event()
@@ -160,6 +162,7 @@ class NodeStatus:
         self._pressures = hold(self._pressures, pressures(met), at)
         problems = [*runtime_problems(self._runtime, at), *capacity_problems(seen)]
         self._note_boot(seen)
+        self._tell_range(report.subnets if report else [])
         verdict = judge(self._settings.name, self._memory, self._pressures.keys(), problems, now)
         self._memory = verdict.memory
         for event in verdict.events:
@@ -173,6 +176,15 @@ class NodeStatus:
         if (event := reboot_event(self._settings.name, self._memory, boot_id)) is not None:
             self._own.tell_all([event], self._involved)
         self._memory = msgspec.structs.replace(self._memory, boot_id=boot_id or self._memory.boot_id)
+
+    def _tell_range(self, subnets: Sequence[str]) -> None:
+        """Once per cause."""
+        cidrs = self._remote.pod_cidrs if self._remote else []
+        event = range_warning(self._settings.name, cidrs, subnets)
+        if event is not None and event.message != self._told_range:
+            log.warning("%s", event.message)
+            self._own.tell_all([event], self._involved)
+        self._told_range = event.message if event is not None else ""
 
     def _tell_signals(self, met: set[str]) -> None:
         if met != self._told_signals and met:

@@ -84,11 +84,20 @@ class Callers:
         """Reasons, one per occurrence."""
         return [event.reason for event in await self.events(name="n1") for _ in range(event.count)]
 
-    async def report_runtime(self, *, healthy: bool = True, ago: float = 0.0, message: str = "") -> None:
+    async def report_runtime(
+        self, *, healthy: bool = True, ago: float = 0.0, message: str = "", subnets: Sequence[str] = ()
+    ) -> None:
         """Say what the holder of slot 0 says."""
         now = time.time() - ago
         report = RuntimeReport(
-            v=1, node="n1", ts=now, healthy=healthy, message=message, relisted_at=now, engine_version="20.10.24"
+            v=1,
+            node="n1",
+            ts=now,
+            healthy=healthy,
+            message=message,
+            relisted_at=now,
+            engine_version="20.10.24",
+            subnets=list(subnets),
         )
         await self.worker.put(RUNTIME_REPORT, report)
 

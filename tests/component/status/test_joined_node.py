@@ -160,3 +160,18 @@ def _forget(status: ServiceProcess) -> None:
     """Else status gives the runtime half a minute to be heard after a restart."""
     for file in status.data.glob("status.db*"):
         file.unlink()
+
+
+async def test_a_range_that_the_pods_are_not_in_is_told_once(
+    joined: ServiceProcess, server: HttpApiServer, callers: Callers
+) -> None:
+    server.model.objects[NODE]["spec"] = {"podCIDR": "10.1.0.0/24"}
+    await callers.report_runtime(subnets=["172.17.0.0/16"])
+
+    async def times_told() -> int:
+        return (await callers.node_events()).count("CIDRNotAvailable")
+
+    await eventually_async(times_told, within=30)
+    calls = server.model.count("GET", NODE)
+    await eventually_async(lambda: server.model.count("GET", NODE) > calls + 2, within=15)
+    assert await times_told() == 1
