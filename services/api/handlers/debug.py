@@ -13,6 +13,7 @@ from services.api.core.params import read_timeout
 from services.api.core.zpages import choose_form, flagz_text, statusz_document, statusz_text
 from services.api.handlers.answers import parse_query, text
 from services.api.handlers.face import Face
+from services.api.handlers.parameters import CONTAINER_PATH, openapi_parameters
 from services.api.handlers.streaming import find_pod
 
 ANY_METHOD = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]
@@ -78,7 +79,12 @@ def debug_router(face: Face) -> APIRouter:
     router.add_route("/statusz", statusz, methods=ANY_METHOD)
     router.add_route("/debug/flags/v", flags_v, methods=ANY_METHOD)
     router.add_api_route(
-        "/checkpoint/{namespace}/{pod}/{container}", checkpoint, methods=["POST"], include_in_schema=False
+        "/checkpoint/{namespace}/{pod}/{container}",
+        checkpoint,
+        methods=["POST"],
+        summary="Refused: no checkpoint is made on Docker Engine",
+        response_class=Response,
+        openapi_extra=openapi_parameters(*CONTAINER_PATH, timeout="integer"),
     )
     return router
 

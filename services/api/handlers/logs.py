@@ -2,37 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from fastapi import APIRouter, Request, Response
 
 from services.api.core.log_target import NoLog, log_target
 from services.api.core.params import UNDECODABLE, Refusal, log_options
 from services.api.handlers.answers import ChunkedText, Relay, owner_failed, parse_query, text
 from services.api.handlers.face import Face
+from services.api.handlers.parameters import CONTAINER_PATH, openapi_parameters
 from services.api.ports import OwnerRefused, OwnerUnavailable
 from shared.contracts.streams import StreamCommand
 
-_PARAMETERS: dict[str, Any] = {
-    "parameters": [
-        *(
-            {"in": "path", "name": name, "required": True, "schema": {"type": "string"}}
-            for name in ("namespace", "pod", "container")
-        ),
-        *(
-            {"in": "query", "name": name, "schema": {"type": kind}}
-            for name, kind in (
-                ("follow", "boolean"),
-                ("previous", "boolean"),
-                ("timestamps", "boolean"),
-                ("tailLines", "integer"),
-                ("limitBytes", "integer"),
-                ("sinceSeconds", "integer"),
-                ("sinceTime", "string"),
-            )
-        ),
-    ]
-}
+_PARAMETERS = openapi_parameters(
+    *CONTAINER_PATH,
+    follow="boolean",
+    previous="boolean",
+    timestamps="boolean",
+    tailLines="integer",
+    limitBytes="integer",
+    sinceSeconds="integer",
+    sinceTime="string",
+)
 
 
 def logs_router(face: Face) -> APIRouter:
@@ -45,7 +34,6 @@ def logs_router(face: Face) -> APIRouter:
         openapi_extra=_PARAMETERS,
     )
     async def container_logs(request: Request) -> Response:
-        # not as arguments: FastAPI would load pydantic.v1 to look at their types, 4 MiB
         namespace, pod, container = (request.path_params[name] for name in ("namespace", "pod", "container"))
         try:
             options = log_options(parse_query(request.scope["query_string"]), face.clock.now())

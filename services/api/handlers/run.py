@@ -9,6 +9,7 @@ from fastapi import APIRouter, Request, Response
 from services.api.core.log_target import running_container
 from services.api.handlers.answers import owner_failed, parse_query, text
 from services.api.handlers.face import Face
+from services.api.handlers.parameters import CONTAINER_PATH, openapi_parameters
 from services.api.handlers.streaming import COMMAND_PATHS, find_pod
 from services.api.ports import OwnerRefused, OwnerUnavailable
 from shared.contracts.streams import ExecOptions, StreamCommand
@@ -44,7 +45,15 @@ def run_router(face: Face) -> APIRouter:
         return Response(output, media_type="application/json")
 
     for shape in COMMAND_PATHS:
-        router.add_api_route(f"/run/{shape}", run, methods=["POST"], include_in_schema=False)
+        router.add_api_route(
+            f"/run/{shape}",
+            run,
+            methods=["POST"],
+            summary="Run a command in a container; its output when it has ended",
+            response_class=Response,
+            openapi_extra=openapi_parameters(*CONTAINER_PATH, cmd="string"),
+            include_in_schema=shape is COMMAND_PATHS[0],
+        )
     return router
 
 

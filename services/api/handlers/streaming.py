@@ -18,6 +18,7 @@ from services.api.core.remote_command import exec_options, forward_ports
 from services.api.core.upgrades import NoUpgrade, Upgrade
 from services.api.handlers.answers import owner_failed, parse_query, text
 from services.api.handlers.face import Face
+from services.api.handlers.parameters import CONTAINER_PATH, POD_PATH, openapi_parameters
 from services.api.ports import TAKE_OVER, OwnerRefused, OwnerUnavailable, Receive, Scope, Send, Successor, TakeOver
 from shared.contracts.streams import ExecOptions, StreamCommand
 
@@ -26,6 +27,18 @@ if TYPE_CHECKING:
 
 COMMAND_PATHS = ("{namespace}/{pod}/{container}", "{namespace}/{pod}/{uid}/{container}")
 _FORWARD_PATHS = ("{namespace}/{pod}", "{namespace}/{pod}/{uid}")
+
+_FLAGS = {"input": "string", "output": "string", "error": "string", "tty": "string"}
+_PARAMETERS = {
+    "exec": openapi_parameters(*CONTAINER_PATH, command=["string"], **_FLAGS),
+    "attach": openapi_parameters(*CONTAINER_PATH, **_FLAGS),
+    "portForward": openapi_parameters(*POD_PATH, port=["string"]),
+}
+_SUMMARIES = {
+    "exec": "Run a command in a container; SPDY/3.1 or WebSocket",
+    "attach": "A container's own streams; SPDY/3.1 or WebSocket",
+    "portForward": "Connections to a pod's ports; SPDY/3.1 or WebSocket",
+}
 
 Endpoint = Callable[[Request], Awaitable[Response]]
 
@@ -39,7 +52,18 @@ def streaming_router(face: Face) -> APIRouter:
     )
     for name, shapes, methods, endpoint in served:
         for shape in shapes:
-            router.add_api_route(f"/{name}/{shape}", endpoint, methods=methods, include_in_schema=False, name=name)
+            for method in methods:
+                router.add_api_route(
+                    f"/{name}/{shape}",
+                    endpoint,
+                    methods=[method],
+                    name=name,
+                    operation_id=f"{method.lower()} {name}",
+                    summary=_SUMMARIES[name],
+                    response_class=Response,
+                    openapi_extra=_PARAMETERS[name],
+                    include_in_schema=shape is shapes[0],
+                )
     return router
 
 

@@ -12,6 +12,7 @@ from fastapi import APIRouter, Request, Response
 from fastapi.responses import FileResponse, RedirectResponse
 
 from services.api.handlers.answers import text
+from services.api.handlers.parameters import openapi_parameters
 
 _MISSING = "404 page not found\n"
 
@@ -31,7 +32,13 @@ def system_logs_router(root: Path) -> APIRouter:
             return RedirectResponse(f"{Path(inner).name}/", 301)
         return Response(_listing(found), media_type="text/html; charset=utf-8")
 
-    router.add_api_route("/logs/{path:path}", logs, methods=["GET"], include_in_schema=False)
+    router.add_api_route(
+        "/logs/{path:path}",
+        logs,
+        methods=["GET"],
+        summary="Files below the log directory",
+        openapi_extra=openapi_parameters("path"),
+    )
     return router
 
 
