@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from random import Random
 
 from services.source.adapters.manifest_directory import ManifestDirectory
 from services.source.adapters.source_store import SqliteSourceStore
@@ -16,7 +17,7 @@ from services.source.handlers.url_source import UrlSource
 from shared.contracts.registry import RELOAD, SOURCES
 from shared.runtime.event_ring import EventRing
 from shared.runtime.restart_event import tell_restart
-from shared.runtime.service import Context, Service
+from shared.runtime.service import Context, Service, package_version
 from shared.runtime.settings import Settings, configured_sources
 from shared.runtime.tasks import Forever
 
@@ -28,7 +29,7 @@ async def build(context: Context) -> Service:
     events = EventRing(bus, clock, context.process)
     tell_restart(context, events.tell)
     publisher = Publisher(bus, configured_sources(settings))
-    configs = ConfigDesk(bus, configured_sources(settings))
+    configs = ConfigDesk(bus, [name for name in configured_sources(settings) if name != "api"])
     sharing = FeedContext(
         store=store,
         publisher=publisher,
@@ -77,4 +78,11 @@ def _sources(settings: Settings, sharing: FeedContext) -> list[Source]:
 
         page = ManifestUrl(config.static_pod_url, config.static_pod_url_header)
         sources.append(UrlSource(page, sharing, period=config.http_check_seconds))
+    if settings.kubeconfig is not None:
+        from services.source.handlers.api_source import ApiSource
+        from shared.apiserver.client import ApiClient  # h11 and ssl, only on a joined node
+
+        rng = Random()  # noqa: S311  spreads tries over time
+        client = ApiClient(settings.kubeconfig, f"podbus-source/{package_version()}")
+        sources.append(ApiSource(client, str(settings.kubeconfig), sharing, rng))
     return sources

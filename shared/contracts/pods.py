@@ -26,7 +26,7 @@ class PodDesired(Envelope, frozen=True, kw_only=True):
     """When the source first saw this UID (kubernetes.io/config.seen)."""
     body: msgspec.Raw
     refused: str = ""
-    """Why podbus can't run it: the pod is to be seen as Failed. Only of the API's pods; others aren't published then."""
+    """Why podbus can't run it: the pod is to be seen as Failed. Of the API's pods only; others then aren't here."""
     deletion_grace: int | None = None
     """The API server wants the pod to end within so many seconds; None = it isn't being deleted."""
 

@@ -168,7 +168,8 @@ def _unknown_variables(env: Mapping[str, str]) -> list[str]:
 def configured_sources(settings: Settings) -> list[str]:
     """Where desired pods come from on this node; each has a marker on the bus."""
     sources = ["file"] if settings.manifests is not None else []
-    return [*sources, "http"] if settings.config.static_pod_url else sources
+    sources += ["http"] if settings.config.static_pod_url else []
+    return [*sources, "api"] if settings.kubeconfig is not None else sources
 
 
 def _node_name(data: Path, asked: str, problems: list[str]) -> str:

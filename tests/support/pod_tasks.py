@@ -21,7 +21,7 @@ from services.podworker.handlers.pod_task import PodTask
 from services.podworker.handlers.prober import Prober
 from services.podworker.handlers.reports import Reports
 from services.podworker.ports import StoredPod
-from shared.contracts.pods import PodDesired, SourceMarker
+from shared.contracts.pods import PodDesired, SourceMarker, SourceName
 from shared.contracts.registry import POD_DESIRED, SOURCE_MARKER
 from shared.kube.pod import Pod
 from shared.runtime.clock import SystemClock
@@ -38,10 +38,16 @@ class NoReports:
 
 
 def a_task(
-    engine: ModelRuntime, store: SqlitePodStore, pod: Pod | None = None, *, stored: StoredPod | None = None
+    engine: ModelRuntime,
+    store: SqlitePodStore,
+    pod: Pod | None = None,
+    *,
+    stored: StoredPod | None = None,
+    source: SourceName = "file",
+    refused: str = "",
 ) -> PodTask:
     """Of a pod that its source wants; `stored` = its row, at another worker."""
-    desired = DesiredPods(["file"], lambda uid: None)
+    desired = DesiredPods([source], lambda uid: None)
     body = msgspec.json.encode(a_pod(a_container()) if pod is None else pod)
     wanted = PodDesired(
         v=1,
@@ -50,11 +56,12 @@ def a_task(
         uid=UID,
         namespace="default",
         name="p-node1",
-        source="file",
+        source=source,
         gen=1,
         hash="h",
         seen=1.0,
         body=msgspec.Raw(body),
+        refused=refused,
     )
     desired.on_list({POD_DESIRED.key(UID): msgspec.json.encode(wanted)})
     clock = SystemClock()
@@ -80,4 +87,14 @@ def withdraw(task: PodTask) -> None:
     """Its source has listed all it wants, and the pod isn't among it: it's told to end."""
     marker = SourceMarker(v=1, node="n1", ts=1.0, source="file", ready=True, epoch="e", uids=[])
     task.context.desired.on_list({SOURCE_MARKER.key("file"): msgspec.json.encode(marker)})
+    task.wake()
+
+
+def delete_in_api(task: PodTask, grace: int) -> None:
+    """The API server has set the pod's deletionTimestamp, or a shorter grace beside it."""
+    desired = task.context.desired
+    before = desired.get(task.uid)
+    assert before is not None
+    after = msgspec.structs.replace(before, gen=before.gen + 1, hash=f"h{grace}", deletion_grace=grace)
+    desired.on_change(POD_DESIRED.key(task.uid), msgspec.json.encode(after))
     task.wake()

@@ -18,7 +18,7 @@ from services.podworker.core.demand import demand_of
 from services.podworker.core.events_text import PodEvent
 from services.podworker.core.generate import generate_status, remember_status
 from services.podworker.core.hooks import record_hook_end
-from services.podworker.core.model import PodMemory, RuntimePod
+from services.podworker.core.model import PodMemory, Rejection, RuntimePod
 from services.podworker.core.plan import Plan
 from services.podworker.core.state import nothing_of, readmit, sync_state
 from services.podworker.handlers.execute import Execution
@@ -266,7 +266,10 @@ class PodTask:
             self.record.memory = memory
             return None
         limits = self.context.limits
-        rejection = self.context.recorder.admit(self.record, memory, demand_of(pod, limits.traits), limits)
+        demand = demand_of(pod, limits.traits)
+        if (desired := self.context.desired.get(self.uid)) is not None and desired.refused:
+            demand = replace(demand, refused=Rejection(reason="NotSupported", message=desired.refused))
+        rejection = self.context.recorder.admit(self.record, memory, demand, limits)
         if rejection is None:
             return self.context.recorder.admitted(memory)
         self._readmit_at = self._now() + READMIT_SECONDS
@@ -345,10 +348,13 @@ class PodTask:
     async def _finish(self) -> float | None:
         """The pod was told to end and has: nothing of it stays. Wanted again by now, it starts anew."""
         await self.context.executor.runtime.remove_pod_leftovers(self.uid)
+        desired = self.context.desired.get(self.uid)
+        if desired is not None and desired.deletion_grace is not None:
+            return None  # the record of its end stays until the API server has let it go
         source = self.record.memory.source if self.record.memory is not None else ""
         is_removed = self.context.desired.is_left_out(self.uid, source)
         self.context.recorder.forget(self.record, self.uid, is_removed=is_removed)
-        if self.context.desired.get(self.uid) is not None:
+        if desired is not None:
             self._readmit_at = 0.0
             self._woken.set()
             return None

@@ -45,7 +45,10 @@ class WantedPod:
     def is_to_end(self) -> bool:
         """Its end was told, and no look has seen that yet."""
         memory = self._record.memory
-        return memory is not None and memory.termination is None and self._is_removed(memory)
+        if memory is None or memory.termination is not None:
+            return False
+        desired = self._context.desired.get(self._uid)
+        return self._is_removed(memory) or (desired is not None and desired.deletion_grace is not None)
 
     def taken(self, runtime: RuntimePod | None) -> PodMemory | None:
         """The memory with what is desired now; None when nothing is known that may be acted on."""
@@ -64,6 +67,8 @@ class WantedPod:
                 merged = adopt(merged, runtime, self._now())
                 log.info("adopted %s", self._told_as)
             memory = merged
+            if desired.deletion_grace is not None:
+                memory = begin_termination(memory, self._now(), desired.deletion_grace, "deleted")
         assert memory is not None
         if memory.termination is None and self._is_removed(memory):
             memory = self._terminated(memory, runtime, "removed")

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 import msgspec
 
+from services.source.core.api_pods import ApiListing, deletion_grace, plan_api, refusal
 from services.source.core.merge import Listing, SourcePlan, plan_sources, replan
 from services.source.core.problems import Problem, Severity
 from services.source.core.state import SourceObject, SourceState, restored_state, stored_objects
@@ -73,7 +74,7 @@ class Feed:
             self._state = restored_state(known.rows, gen=max(known.gen, now), listed_at=known.listed_at)
         self._context.neighbours.join(self.source, self._state, self.woken.set)
 
-    async def take(self, listing: Listing | None) -> SourcePlan:
+    async def take(self, listing: Listing | ApiListing | None) -> SourcePlan:
         """Decide, remember, publish: milliseconds for a hundred files. None = nothing was read anew. In a thread,
         since a hostile file of 10 MiB can take seconds, and the loop must turn meanwhile."""
         context = self._context
@@ -84,6 +85,8 @@ class Feed:
             others = neighbours.others(self.source)
             if listing is None:
                 plan = await asyncio.to_thread(replan, state, now, others)
+            elif isinstance(listing, ApiListing):
+                plan = await asyncio.to_thread(plan_api, state, listing, now, others)
             else:
                 plan = await asyncio.to_thread(
                     plan_sources,
@@ -97,8 +100,8 @@ class Feed:
                 )
             self._state = plan.state
             context.neighbours.planned(self.source, plan)
-        # A directory that isn't there yet is an empty one; a URL that hasn't answered may want anything.
-        self._ready = self._ready or self.source == "file" or (listing is not None and not listing.missing)
+        # A directory that isn't there yet is an empty one; who hasn't answered may want anything.
+        self._ready = self._ready or self.source == "file" or _is_complete(listing)
         # Before the pods are on the bus: whoever sees one may ask for what it refers to.
         missing = context.configs.took(self.source, plan, is_listed=self._ready and listing is not None)
         problems = [*plan.problems, *context.neighbours.problems_at(self.source), *missing]
@@ -146,6 +149,8 @@ class Feed:
             hash=pod.hash,
             seen=pod.seen,
             body=msgspec.Raw(canonical_json(pod.body)),
+            refused=refusal(pod.body) if self.source == "api" else "",
+            deletion_grace=deletion_grace(pod.body) if self.source == "api" else None,
         )
 
     def _marker(self, plan: SourcePlan, problems: list[Problem]) -> SourceMarker:
@@ -181,6 +186,12 @@ class Feed:
         for path in {path for path, _ in self._told} - {path for path, _ in current}:
             log.info("manifest %s: sound again, or gone", path)
         self._told = set(current)
+
+
+def _is_complete(listing: Listing | ApiListing | None) -> bool:
+    if isinstance(listing, ApiListing):
+        return not listing.error
+    return listing is not None and not listing.missing
 
 
 def _on_the_bus(problems: list[Problem]) -> list[FileProblem]:

@@ -1,0 +1,53 @@
+"""The pods that the API server has for this node. What isn't a complete list changes nothing."""
+
+from __future__ import annotations
+
+import asyncio
+from random import Random
+
+from services.source.core.api_pods import ApiListing
+from services.source.core.merge import SourcePlan
+from services.source.handlers.feed import Feed, FeedContext
+from services.source.handlers.reflector import Reflector
+from services.source.ports import ApiServer
+
+_SETTLE_SECONDS = 0.02
+"""Changes that come together are taken together."""
+
+
+class ApiSource:
+    """`run` is a guarded task; `list_now` may be called beside it."""
+
+    name = "api"
+
+    def __init__(self, server: ApiServer, origin: str, context: FeedContext, rng: Random) -> None:
+        self.feed = Feed("api", origin, context)
+        self._origin = origin
+        query = {"fieldSelector": f"spec.nodeName={context.node}"}
+        self._pods = Reflector(server, "/api/v1/pods", query, self._nudge, rng)
+
+    async def run(self) -> None:
+        # The last set goes on before the first answer, which may take a while.
+        await self.feed.take(None)
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self._pods.run(), name="reflect pods")
+            while True:
+                await self.feed.woken.wait()
+                await asyncio.sleep(_SETTLE_SECONDS)
+                self.feed.woken.clear()
+                await self.list_now()
+
+    async def list_now(self) -> SourcePlan:
+        """What the watch has told so far: it's never behind by more than the way from the server."""
+        return await self.feed.take(self._listing())
+
+    def _nudge(self) -> None:
+        self.feed.woken.set()
+
+    def _listing(self) -> ApiListing | None:
+        pods = self._pods
+        if pods.error:
+            return ApiListing(self._origin, error=f"pods can't be followed now: {pods.error}")
+        if not pods.known.was_listed:
+            return None
+        return ApiListing(self._origin, tuple(pods.known.objects.values()))
