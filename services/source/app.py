@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import uuid
+from dataclasses import dataclass
 from random import Random
 
 from services.source.adapters.manifest_directory import ManifestDirectory
 from services.source.adapters.source_store import SqliteSourceStore
+from services.source.handlers.api_source import ApiSource
+from services.source.handlers.cluster_configs import ClusterConfigs
 from services.source.handlers.configs import ConfigDesk
 from services.source.handlers.feed import FeedContext
 from services.source.handlers.file_source import FileSource
@@ -14,12 +17,22 @@ from services.source.handlers.neighbours import Neighbours
 from services.source.handlers.publish import Publisher
 from services.source.handlers.queries import Queries, Source
 from services.source.handlers.url_source import UrlSource
+from services.source.ports import ApiServer
 from shared.contracts.registry import RELOAD, SOURCES
 from shared.runtime.event_ring import EventRing
 from shared.runtime.restart_event import tell_restart
 from shared.runtime.service import Context, Service, package_version
 from shared.runtime.settings import Settings, configured_sources
 from shared.runtime.tasks import Forever
+
+
+@dataclass(frozen=True)
+class _Joined:
+    """What a node that has joined an API server has besides."""
+
+    server: ApiServer
+    configs: ClusterConfigs
+    rng: Random
 
 
 async def build(context: Context) -> Service:
@@ -29,7 +42,12 @@ async def build(context: Context) -> Service:
     events = EventRing(bus, clock, context.process)
     tell_restart(context, events.tell)
     publisher = Publisher(bus, configured_sources(settings))
-    configs = ConfigDesk(bus, [name for name in configured_sources(settings) if name != "api"])
+    joined = _joined(settings)
+    configs = ConfigDesk(
+        bus,
+        [name for name in configured_sources(settings) if name != "api"],
+        joined.configs if joined is not None else None,
+    )
     sharing = FeedContext(
         store=store,
         publisher=publisher,
@@ -42,6 +60,8 @@ async def build(context: Context) -> Service:
         strict=settings.strict,
     )
     sources = _sources(settings, sharing)
+    if joined is not None:
+        sources.append(ApiSource(joined.server, str(settings.kubeconfig), sharing, joined.rng))
     queries = Queries(sources, publisher)
 
     async def recover() -> None:
@@ -64,6 +84,8 @@ async def build(context: Context) -> Service:
     tasks: dict[str, Forever] = {"publish": publisher.run, "forget": publisher.forget, "events": events.run}
     tasks["configs"] = configs.run
     tasks |= {source.name: source.run for source in sources}
+    if joined is not None:
+        tasks["cluster configs"] = joined.configs.run
     return Service(recover=recover, subscribe=subscribe, ready=ready, stop=stop, tasks=tasks, databases=(store.file,))
 
 
@@ -78,11 +100,14 @@ def _sources(settings: Settings, sharing: FeedContext) -> list[Source]:
 
         page = ManifestUrl(config.static_pod_url, config.static_pod_url_header)
         sources.append(UrlSource(page, sharing, period=config.http_check_seconds))
-    if settings.kubeconfig is not None:
-        from services.source.handlers.api_source import ApiSource
-        from shared.apiserver.client import ApiClient  # h11 and ssl, only on a joined node
-
-        rng = Random()  # noqa: S311  spreads tries over time
-        client = ApiClient(settings.kubeconfig, f"podbus-source/{package_version()}")
-        sources.append(ApiSource(client, str(settings.kubeconfig), sharing, rng))
     return sources
+
+
+def _joined(settings: Settings) -> _Joined | None:
+    if settings.kubeconfig is None:
+        return None
+    from shared.apiserver.client import ApiClient  # h11 and ssl, only on a joined node
+
+    rng = Random()  # noqa: S311  spreads tries over time
+    server = ApiClient(settings.kubeconfig, f"podbus-source/{package_version()}")
+    return _Joined(server, ClusterConfigs(server, rng), rng)

@@ -13,7 +13,8 @@ from services.source.core.manifest import ObjectKey, describe
 from services.source.core.merge import SourcePlan
 from services.source.core.problems import Problem
 from services.source.core.references import Referrer, concerned, missing_references, referrer
-from services.source.core.state import SourceObject
+from services.source.core.state import JsonObject, SourceObject
+from services.source.handlers.cluster_configs import ClusterConfigs
 from shared.bus import Bus, RemoteError
 from shared.contracts.configs import ConfigMapData, ConfigMapQuery, ConfigsChanged, SecretData, SecretQuery
 from shared.contracts.pods import SourceName
@@ -24,10 +25,14 @@ from shared.kube.references import ConfigRef
 class ConfigDesk:
     """Knows what every source holds; `took` is told each new plan, `run` is a guarded task."""
 
-    def __init__(self, bus: Bus, sources: Iterable[str]) -> None:
-        """`sources`: all that are configured. Until each was listed nothing is said to be missing."""
+    def __init__(self, bus: Bus, sources: Iterable[str], cluster: ClusterConfigs | None = None) -> None:
+        """`sources`: all that are configured and hold manifests. Until each was listed nothing is said to be missing.
+        `cluster` has what the pods of the API refer to."""
         self._bus = bus
         self._unlisted = set(sources)
+        self._cluster = cluster
+        if cluster is not None:
+            cluster.changed = self._cluster_changed
         self._referrers: dict[SourceName, dict[str, Referrer]] = {}
         self._configs: dict[SourceName, dict[ObjectKey, SourceObject]] = {}
         self._changed: dict[str, None] = {}
@@ -39,7 +44,6 @@ class ConfigDesk:
 
     def took(self, source: SourceName, plan: SourcePlan, *, is_listed: bool) -> list[Problem]:
         """What the source holds now; what its pods refer to and nobody holds. `is_listed`: it was really read."""
-        before, was_waiting = self._all_configs(), bool(self._unlisted)
         known = self._referrers.get(source, {})
         self._referrers[source] = {
             pod.uid: Referrer(pod, old.uses)
@@ -47,11 +51,15 @@ class ConfigDesk:
             else referrer(pod)
             for pod in plan.pods
         }
+        if source == "api":
+            self._follow()
+            return []
+        before, was_waiting = self._all_configs(), bool(self._unlisted)
         self._configs[source] = {ObjectKey(c.kind, c.namespace, c.name): c for c in plan.configs}
         if is_listed:
             self._unlisted.discard(source)
         after = self._all_configs()
-        everyone = [one for pods in self._referrers.values() for one in pods.values()]
+        everyone = [one for name, pods in self._referrers.items() if name != "api" for one in pods.values()]
         self._tell(concerned(everyone, before, after))
         if self._unlisted:
             return []
@@ -60,22 +68,22 @@ class ConfigDesk:
         return missing_references(self._referrers[source].values(), after)
 
     async def config_map(self, query: ConfigMapQuery) -> ConfigMapData:
-        found = self._for_pod(query.uid, ConfigRef("ConfigMap", query.name))
-        texts: dict[str, str] = found.body.get("data") or {}
+        body = await self._for_pod(query.uid, ConfigRef("ConfigMap", query.name))
+        texts: dict[str, str] = body.get("data") or {}
         return ConfigMapData(
-            namespace=found.namespace,
-            name=found.name,
+            namespace=body["metadata"]["namespace"],
+            name=query.name,
             data={key: text.encode() for key, text in texts.items()},
-            binary_data=_decoded(found.body.get("binaryData")),
+            binary_data=_decoded(body.get("binaryData")),
         )
 
     async def secret(self, query: SecretQuery) -> SecretData:
-        found = self._for_pod(query.uid, ConfigRef("Secret", query.name))
+        body = await self._for_pod(query.uid, ConfigRef("Secret", query.name))
         return SecretData(
-            namespace=found.namespace,
-            name=found.name,
-            type=found.body.get("type") or "Opaque",
-            data=_decoded(found.body.get("data")),
+            namespace=body["metadata"]["namespace"],
+            name=query.name,
+            type=body.get("type") or "Opaque",
+            data=_decoded(body.get("data")),
         )
 
     async def run(self) -> None:
@@ -94,18 +102,37 @@ class ConfigDesk:
         """The first source by name wins."""
         return {key: item for name in sorted(self._configs, reverse=True) for key, item in self._configs[name].items()}
 
-    def _for_pod(self, uid: str, ref: ConfigRef) -> SourceObject:
+    def asker(self, uid: str, ref: ConfigRef) -> Referrer:
+        """The pod, which refers to `ref`. Raises RemoteError."""
         asker = next((pods[uid] for pods in self._referrers.values() if uid in pods), None)
         if asker is None:
             self._refuse_early()
             raise RemoteError("conflict", f"no source holds a pod {uid}")
         if not asker.refers_to(ref):
             raise RemoteError("forbidden", f"{describe(asker.pod.key)} doesn't refer to {ref.kind} {ref.name}")
-        found = self._all_configs().get(asker.key(ref))
-        if found is None:
-            self._refuse_early()
+        return asker
+
+    async def _for_pod(self, uid: str, ref: ConfigRef) -> JsonObject:
+        asker = self.asker(uid, ref)
+        if self._cluster is not None and uid in self._referrers.get("api", {}):
+            body = await self._cluster.get(asker.key(ref))
+        else:
+            found = self._all_configs().get(asker.key(ref))
+            if found is None:
+                self._refuse_early()
+            body = found.body if found is not None else None
+        if body is None:
             raise RemoteError("not_found", f'{ref.kind.lower()} "{ref.name}" not found')
-        return found
+        return body
+
+    def _follow(self) -> None:
+        """What the pods of the API refer to is watched."""
+        if self._cluster is not None:
+            self._cluster.want({one.key(use.ref) for one in self._referrers["api"].values() for use in one.uses})
+
+    def _cluster_changed(self, key: ObjectKey) -> None:
+        pods = self._referrers.get("api", {})
+        self._tell([uid for uid, one in pods.items() if any(one.key(use.ref) == key for use in one.uses)])
 
     def _refuse_early(self) -> None:
         if self._unlisted:

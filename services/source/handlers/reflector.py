@@ -47,8 +47,8 @@ class Reflector:
         self.known = Reflected()
         self.error = ""
         """Why `known` can't be brought up to date now."""
-        self.tried = asyncio.Event()
-        """There is an answer, be it an error."""
+        self.answered = asyncio.Event()
+        """It was listed once."""
         self._server = server
         self._path = path
         self._query = dict(query)
@@ -119,11 +119,10 @@ class Reflector:
         if self.error:
             log.info("answers again path=%s", self._path)
         self.error = ""
-        self.tried.set()
+        self.answered.set()
         self._changed()
 
     def _failed(self, error: str) -> None:
-        self.tried.set()
         if error != self.error:
             log.warning("not followed path=%s error=%s", self._path, error)
             self.error = error
