@@ -7,6 +7,8 @@ from collections.abc import Awaitable, Callable
 from random import Random
 from typing import Any
 
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from services.status.core.conditions import judge
@@ -16,6 +18,7 @@ from services.status.core.registration import Joining
 from services.status.core.remote_node import RemoteNode
 from services.status.handlers.lease import NodeLease
 from services.status.handlers.node_registration import TRIES, NodeRegistration
+from shared.kube.times import parse_rfc3339
 from tests.support.model_api_server import ModelApiServer
 from tests.support.model_worker import LoopClock
 from tests.support.node_observations import FINE, SETTINGS
@@ -245,3 +248,39 @@ def test_a_status_that_is_refused_is_tried_five_times_and_again_at_the_next() ->
         assert server.count("PATCH") == TRIES + 1
 
     play(script, prepare=refuse)
+
+
+TROUBLES: dict[str, Callable[[ModelApiServer], object]] = {
+    "up": lambda server: None,
+    "down": lambda server: setattr(server, "is_down", True),
+    "errors": lambda server: server.refusals.update({(method, "/"): 500 for method in ("GET", "PUT", "POST", "PATCH")}),
+    "read-only": lambda server: server.refusals.update({(method, "/"): 403 for method in ("PUT", "POST", "PATCH")}),
+    "lease taken away": lambda server: server.objects.pop(LEASE, None),
+    "lease changed": lambda server: server.objects.get(LEASE, {"metadata": {}})["metadata"].update(resourceVersion="x"),
+    "status lost": lambda server: server.objects.get(PEER, {}).update(status={}),
+}
+
+
+@settings(max_examples=30)
+@given(
+    troubles=st.lists(st.tuples(st.sampled_from(sorted(TROUBLES)), st.integers(1, 120)), max_size=6),
+    problems=st.lists(st.sampled_from(["", "down"]), min_size=7, max_size=7),
+)
+def test_whatever_the_api_server_went_through_half_a_minute_later_it_knows_the_node(
+    troubles: list[tuple[str, int]], problems: list[str]
+) -> None:
+    async def script(joined: Joined, server: ModelApiServer) -> None:
+        for (trouble, seconds), problem in zip([*troubles, ("up", 30)], problems, strict=False):
+            server.is_down = False
+            server.refusals.clear()
+            TROUBLES[trouble](server)
+            joined.problems = [problem] if problem else []
+            before = len(server.calls)
+            await asyncio.sleep(seconds)
+            assert len(server.calls) - before <= 30 + 2 * seconds, f"a storm while {trouble}"
+        ready = server.objects[PEER]["status"]["conditions"][-1]
+        assert ready["status"] == ("False" if joined.problems else "True")
+        renewed = parse_rfc3339(server.objects[LEASE]["spec"]["renewTime"])
+        assert joined.clock.now() - renewed < 11
+
+    play(script)
