@@ -32,6 +32,7 @@ from shared.contracts.registry import METRICS, PODS, STATUS, WORKER_HEARTBEAT
 from shared.contracts.worker import Heartbeat
 from shared.runtime.config import config_document
 from shared.runtime.event_ring import EventRing
+from shared.runtime.file_limit import raise_file_limit
 from shared.runtime.restart_event import tell_restart
 from shared.runtime.service import Context, Service, package_version
 from shared.runtime.settings import Settings
@@ -44,6 +45,7 @@ _FILES_SECONDS = 10.0
 
 async def build(context: Context) -> Service:
     """The service `api`."""
+    raise_file_limit()
     settings, bus, clock = context.settings, context.bus, context.clock
     view = NodeView(started_at=clock.now())
     # the run directory: in a container the data directory itself needn't be mounted
@@ -59,6 +61,7 @@ async def build(context: Context) -> Service:
         config=config_document(config),
         flags=_flags(settings),
         log_root=Path(settings.log_root).parent,
+        idle_seconds=config.streaming_idle_seconds,
         surface=Surface(config.debugging_handlers, config.system_log_handler, config.debug_flags_handler),
         disk_trouble=disk,
         metrics=context.metrics,

@@ -31,6 +31,8 @@ class Successor(Protocol):
     """A protocol that goes on with a connection. `released` is to be called when it's lost."""
 
     released: Callable[[], None]
+    idle_seconds: float
+    """Without a byte for so long it ends."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None: ...
     def data_received(self, data: bytes) -> None: ...

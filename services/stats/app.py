@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from pathlib import Path
 
-from services.stats.adapters.cgroup import CgroupTree, raise_file_limit
+from services.stats.adapters.cgroup import CgroupTree
 from services.stats.adapters.directories import DirectoryWalker
 from services.stats.adapters.filesystem import StatvfsFilesystems
 from services.stats.adapters.machine import SystemMachine
@@ -18,6 +18,7 @@ from shared.bus import BucketWatch
 from shared.contracts.registry import PAGE, STATUS, SUMMARY
 from shared.kube.allocatable import allocatable_bytes
 from shared.runtime.event_ring import EventRing
+from shared.runtime.file_limit import raise_file_limit
 from shared.runtime.machine import look_at_machine
 from shared.runtime.restart_event import tell_restart
 from shared.runtime.service import Context, Service

@@ -31,6 +31,9 @@ class KubeletConfig:
     0 = off."""
     debugging_handlers: bool = True
     """enableDebuggingHandlers: whether logs, exec, attach, port-forward and the like are served at all."""
+    streaming_idle_seconds: float = 14400.0
+    """streamingConnectionIdleTimeout: an exec, attach or port-forward without a byte in either direction ends after so
+    long."""
     system_log_handler: bool = True
     """enableSystemLogHandler: whether /logs/ serves the files below /var/log."""
     debug_flags_handler: bool = True
@@ -169,6 +172,7 @@ def config_document(config: KubeletConfig) -> dict[str, Any]:
         "staticPodURL": without_credentials(config.static_pod_url),
         "staticPodURLHeader": {name: ["<masked>"] for name in config.static_pod_url_header},
         "httpCheckFrequency": format_seconds(config.http_check_seconds),
+        "streamingConnectionIdleTimeout": format_seconds(config.streaming_idle_seconds),
         "syncFrequency": format_seconds(config.sync_seconds),
         "tlsCertFile": config.tls_cert_file,
         "tlsPrivateKeyFile": config.tls_private_key_file,

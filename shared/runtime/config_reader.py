@@ -183,6 +183,7 @@ _FIELDS: dict[Path_, tuple[str, Reader]] = {
     ("staticPodURL",): ("static_pod_url", read_url),
     ("staticPodURLHeader",): ("static_pod_url_header", read_headers),
     ("httpCheckFrequency",): ("http_check_seconds", _PERIOD),
+    ("streamingConnectionIdleTimeout",): ("streaming_idle_seconds", _PERIOD),
     ("syncFrequency",): ("sync_seconds", _PERIOD),
     ("tlsCertFile",): ("tls_cert_file", read_file),
     ("tlsPrivateKeyFile",): ("tls_private_key_file", read_file),

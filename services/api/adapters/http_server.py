@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import resource
 import socket
 import ssl
 import time
@@ -31,6 +32,9 @@ _GRACE_SECONDS = 3
 """At the end, for answers that are being written."""
 _GOODBYE_SECONDS = 0.3
 _RETRY_SECONDS = 5.0
+MOST_CONNECTIONS = 4000
+"""Of one port; less where the process may not open so many files. One more is closed at once."""
+_SPARE_FILES = 200
 _LARGEST_TAIL = 64 << 10
 """Of what a client sends before its upgrade is answered; then it's no longer read."""
 
@@ -49,6 +53,10 @@ class _Protocol(HttpToolsProtocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
+        if len(self.connections) > _most_connections():
+            log.warning("a connection is refused: there are %d", len(self.connections))
+            self.transport.abort()
+            return
         self.timeout_keep_alive_task = self.loop.call_later(KEEP_ALIVE_SECONDS, self.timeout_keep_alive_handler)
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -238,6 +246,10 @@ class HttpListener:
                     raise
                 log.error("%s; again in %.0f s", error.strerror, _RETRY_SECONDS)
             await asyncio.sleep(_RETRY_SECONDS)
+
+
+def _most_connections() -> int:
+    return max(10, min(MOST_CONNECTIONS, resource.getrlimit(resource.RLIMIT_NOFILE)[0] - _SPARE_FILES))
 
 
 def _bind(address: str, port: int) -> socket.socket:

@@ -30,6 +30,8 @@ class Face:
     """What was set besides: `podbus up`'s flags and variables."""
     log_root: Path = Path("/var/log")
     """Served below /logs/."""
+    idle_seconds: float = 4 * 3600.0
+    """After which a stream without a byte ends."""
     surface: Surface = FULL
     """Of the HTTPS port."""
     disk_trouble: Callable[[], str] = lambda: ""

@@ -70,8 +70,11 @@ def streaming_router(face: Face) -> APIRouter:
 class _HandOver(Response):
     """The 101 is sent by the hand-over itself; what is sent here is only heard by the audit log."""
 
-    def __init__(self, take_over: TakeOver, head: bytes, successor: Successor, begin: Callable[[], None]) -> None:
+    def __init__(
+        self, take_over: TakeOver, head: bytes, successor: Successor, begin: Callable[[], None], idle_seconds: float
+    ) -> None:
         super().__init__(None, 101)
+        successor.idle_seconds = idle_seconds
         self._take_over = take_over
         self._head = head
         self._successor = successor
@@ -146,10 +149,16 @@ async def _remote_command(
         from services.api.relays.websocket_command import WebSocketCommand
 
         socket = WebSocketCommand(options, agreed.protocol, open_worker)
-        return _HandOver(_take_over(request), agreed.head, socket, socket.begin)
+        return _HandOver(_take_over(request), agreed.head, socket, socket.begin, face.idle_seconds)
     from services.api.relays.spdy_command import SpdyCommand
 
-    return _HandOver(_take_over(request), agreed.head, SpdyCommand(options, agreed.protocol, open_worker), lambda: None)
+    return _HandOver(
+        _take_over(request),
+        agreed.head,
+        SpdyCommand(options, agreed.protocol, open_worker),
+        lambda: None,
+        face.idle_seconds,
+    )
 
 
 def _port_forward(face: Face) -> Endpoint:
@@ -174,10 +183,12 @@ def _port_forward(face: Face) -> Endpoint:
             from services.api.relays.websocket_forward import WebSocketForward
 
             socket = WebSocketForward(pod.name, pod.uid, ports, agreed.protocol, open_port)
-            return _HandOver(_take_over(request), agreed.head, socket, socket.begin)
+            return _HandOver(_take_over(request), agreed.head, socket, socket.begin, face.idle_seconds)
         from services.api.relays.spdy_forward import SpdyForward
 
-        return _HandOver(_take_over(request), agreed.head, SpdyForward(pod.name, pod.uid, open_port), lambda: None)
+        return _HandOver(
+            _take_over(request), agreed.head, SpdyForward(pod.name, pod.uid, open_port), lambda: None, face.idle_seconds
+        )
 
     return forward
 

@@ -33,6 +33,7 @@ class UpgradedConnection(asyncio.Protocol):
         self.released: Callable[[], None] = lambda: None
         """Called once, when the connection is gone."""
         self._tasks: set[asyncio.Task[None]] = set()
+        self.idle_seconds = IDLE_SECONDS
         self._last_byte = self.loop.time()
         self._idle_timer: asyncio.TimerHandle | None = None
         self._linger_timer: asyncio.TimerHandle | None = None
@@ -41,7 +42,7 @@ class UpgradedConnection(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast(asyncio.Transport, transport)  # uvloop's is one without saying so
-        self._idle_timer = self.loop.call_later(IDLE_SECONDS, self._look_for_life)
+        self._idle_timer = self.loop.call_later(self.idle_seconds, self._look_for_life)
 
     def data_received(self, data: bytes) -> None:
         self.touch()
@@ -117,9 +118,9 @@ class UpgradedConnection(asyncio.Protocol):
             self.transport.close()
 
     def _look_for_life(self) -> None:
-        left = self._last_byte + IDLE_SECONDS - self.loop.time()
+        left = self._last_byte + self.idle_seconds - self.loop.time()
         if left > 0:
             self._idle_timer = self.loop.call_later(left, self._look_for_life)
         else:
-            log.info("a stream without a byte for %.0f s ends", IDLE_SECONDS)
+            log.info("a stream without a byte for %.0f s ends", self.idle_seconds)
             self.stop("the connection was idle for too long")

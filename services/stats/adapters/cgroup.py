@@ -7,7 +7,6 @@ error.
 
 from __future__ import annotations
 
-import logging
 import resource
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -25,27 +24,12 @@ from services.stats.core.parse_cgroup import (
     parse_pressure,
 )
 
-_log = logging.getLogger("podbus.stats.cgroup")
-
 CGROUP_ROOT = Path("/sys/fs/cgroup")
 LIMIT_EVERY = 6
 """The limit changes only by an update of the container: it is read at first and then each sixth time (a
 minute)."""
 SPARE_FILES = 256
 """File descriptors left to the rest of the process."""
-
-
-def raise_file_limit() -> int:
-    """Raise this process' soft limit of open files to the hard one; the limit that holds now. Three files a
-    cgroup and three hundred cgroups come near the usual 1024."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft != hard:
-        try:
-            resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-        except (OSError, ValueError) as error:
-            _log.info("the limit of open files stays: soft=%d hard=%d error=%s", soft, hard, error)
-            return soft
-    return hard
 
 
 class CgroupTree:
