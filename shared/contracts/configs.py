@@ -48,3 +48,38 @@ class ConfigsChanged(msgspec.Struct, frozen=True, kw_only=True):
     """source.e.configs: what these pods refer to has changed, come or gone."""
 
     uids: list[str]
+
+
+class TokenQuery(msgspec.Struct, frozen=True, kw_only=True):
+    """source.c.token: a token of the pod's service account, bound to the pod. `forbidden` when no volume of the pod
+    asks for such a one, `unavailable` when the API server gives none now."""
+
+    uid: str
+    """Of the pod."""
+    audience: str = ""
+    """"" = the API server's own."""
+    seconds: int = 3600
+    """Of life that are asked for; the server may give fewer or more."""
+
+
+class TokenData(msgspec.Struct, frozen=True, kw_only=True):
+    """From source to the worker that asked, stored nowhere but in the pod's volume in memory."""
+
+    token: str
+    expires_at: float
+
+    def __repr__(self) -> str:
+        return f"TokenData(expires_at={self.expires_at})"
+
+
+class ServicesQuery(msgspec.Struct, frozen=True, kw_only=True):
+    """source.q.services: `unavailable` until the services were listed once."""
+
+    uid: str
+    """Of a pod of the API."""
+
+
+class ServiceVariables(msgspec.Struct, frozen=True, kw_only=True):
+    """What a container of the pod is told of the services that there are."""
+
+    variables: dict[str, str] = {}

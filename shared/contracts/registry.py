@@ -7,7 +7,17 @@ from __future__ import annotations
 
 import msgspec
 
-from shared.contracts.configs import ConfigMapData, ConfigMapQuery, ConfigsChanged, SecretData, SecretQuery
+from shared.contracts.configs import (
+    ConfigMapData,
+    ConfigMapQuery,
+    ConfigsChanged,
+    SecretData,
+    SecretQuery,
+    ServicesQuery,
+    ServiceVariables,
+    TokenData,
+    TokenQuery,
+)
 from shared.contracts.events import (
     Event,
     EventBatch,
@@ -237,6 +247,28 @@ SECRET = Request(
     example=SecretQuery(uid=_UID, name="web-token"),
     example_reply=SecretData(namespace="default", name="web-token", data={"token": b"example"}),
 )
+TOKEN = Request(
+    service="source",
+    kind="c",
+    what="token",
+    request=TokenQuery,
+    reply=TokenData,
+    consumers=("podworker",),
+    summary="A token of a pod's service account. No other user may ask, the operator neither.",
+    example=TokenQuery(uid=_UID, audience="vault"),
+    example_reply=TokenData(token="example", expires_at=_TS),  # noqa: S106
+)
+SERVICES_OF_POD = Request(
+    service="source",
+    kind="q",
+    what="services",
+    request=ServicesQuery,
+    reply=ServiceVariables,
+    consumers=("podworker",),
+    summary="The variables that tell a pod's containers of the cluster's services.",
+    example=ServicesQuery(uid=_UID),
+    example_reply=ServiceVariables(variables={"KUBERNETES_SERVICE_HOST": "192.0.2.1"}),
+)
 EVENTS_HAND_OVER = Request(
     service="status",
     kind="c",
@@ -330,6 +362,8 @@ REQUESTS: tuple[AnyRequest, ...] = (
     RELOAD,
     CONFIG_MAP,
     SECRET,
+    TOKEN,
+    SERVICES_OF_POD,
     EVENTS_HAND_OVER,
     EVENTS_QUERY,
     RUNNING_PODS,

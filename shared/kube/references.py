@@ -1,4 +1,4 @@
-"""Which ConfigMaps and Secrets a pod refers to: what it may be given, and nothing else."""
+"""Which ConfigMaps, Secrets and tokens a pod refers to: what it may be given, and nothing else."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ from collections.abc import Iterable, Iterator
 from typing import Literal, NamedTuple
 
 from shared.kube.pod import Container, Pod
-from shared.kube.volumes import Volume
+from shared.kube.volumes import ServiceAccountTokenProjection, Volume
 
-ConfigKind = Literal["ConfigMap", "Secret"]
+ConfigKind = Literal["ConfigMap", "Secret", "ServiceAccountToken", "Services"]
+"""The last two aren't objects: a token that is made for the pod, and the variables that tell of services."""
 
 
 PULL_SECRETS = "imagePullSecrets"
@@ -74,6 +75,16 @@ def volume_uses(volume: Volume) -> Iterator[Use]:
             yield Use(ConfigRef("ConfigMap", source.config_map.name), source.config_map.optional, where)
         if source.secret is not None:
             yield Use(ConfigRef("Secret", source.secret.name), source.secret.optional, where)
+        if source.service_account_token is not None:
+            yield Use(token_ref(source.service_account_token), False, where)
+
+
+def token_ref(wanted: ServiceAccountTokenProjection) -> ConfigRef:
+    """Tokens of the same life for the same audience are one."""
+    return ConfigRef("ServiceAccountToken", f"{wanted.expiration_seconds} {wanted.audience}")
+
+
+SERVICES = ConfigRef("Services", "")
 
 
 def referenced(found: Iterable[Use]) -> frozenset[ConfigRef]:

@@ -129,12 +129,20 @@ class DownwardAPIProjection(_Object, frozen=True, kw_only=True):
     items: list[DownwardAPIVolumeFile] = []
 
 
+class ServiceAccountTokenProjection(_Object, frozen=True, kw_only=True):
+    path: str
+    audience: str = ""
+    """"" = the API server's own."""
+    expiration_seconds: int = 3600
+
+
 class VolumeProjection(_Object, frozen=True, kw_only=True):
     """One of the fields is set."""
 
     config_map: ConfigMapProjection | None = None
     secret: SecretProjection | None = None
     downward_api: DownwardAPIProjection | None = msgspec.field(default=None, name="downwardAPI")
+    service_account_token: ServiceAccountTokenProjection | None = None
 
 
 class ProjectedVolumeSource(_Object, frozen=True, kw_only=True):

@@ -5,8 +5,8 @@ from __future__ import annotations
 from services.podworker.core.config_objects import ConfigObject
 from services.podworker.ports import ConfigUnavailable
 from shared.bus import Bus, BusUnavailable, RemoteError
-from shared.contracts.configs import ConfigMapQuery, SecretQuery
-from shared.contracts.registry import CONFIG_MAP, SECRET
+from shared.contracts.configs import ConfigMapQuery, SecretQuery, ServicesQuery, TokenQuery
+from shared.contracts.registry import CONFIG_MAP, SECRET, SERVICES_OF_POD, TOKEN
 from shared.kube.references import ConfigRef
 
 
@@ -27,6 +27,14 @@ class BusConfigObjects:
             raise ConfigUnavailable(f'{ref.kind.lower()} "{ref.name}" can\'t be asked for now: {error}') from error
 
     async def _ask(self, uid: str, ref: ConfigRef) -> ConfigObject:
+        if ref.kind == "ServiceAccountToken":
+            seconds, _, audience = ref.name.partition(" ")
+            token = await self._bus.request(TOKEN, TokenQuery(uid=uid, audience=audience, seconds=int(seconds)))
+            return ConfigObject(kind=ref.kind, namespace="", name="", data={"token": token.token.encode()})
+        if ref.kind == "Services":
+            services = await self._bus.request(SERVICES_OF_POD, ServicesQuery(uid=uid))
+            texts = {name: value.encode() for name, value in services.variables.items()}
+            return ConfigObject(kind=ref.kind, namespace="", name="", data=texts)
         if ref.kind == "Secret":
             secret = await self._bus.request(SECRET, SecretQuery(uid=uid, name=ref.name))
             return ConfigObject(

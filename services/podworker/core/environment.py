@@ -13,7 +13,7 @@ from services.podworker.core.env_file import env_file_value
 from services.podworker.core.expansion import expand
 from services.podworker.core.node_facts import NodeFacts
 from shared.kube.pod import Container, EnvVar, Pod
-from shared.kube.references import ConfigRef
+from shared.kube.references import SERVICES, ConfigRef
 from shared.kube.volumes import EnvFromSource, EnvVarSource, FileKeySelector
 
 
@@ -31,6 +31,12 @@ class EnvInputs(msgspec.Struct, frozen=True, kw_only=True):
     files: Mapping[FileKey, str] = {}
     """Text of each file; one that isn't there is absent."""
     addresses: Addresses = Addresses()
+
+    @property
+    def services(self) -> dict[str, str]:
+        """What is told of services: in the variables as long as nothing else has their names."""
+        found = self.objects.get(SERVICES)
+        return {} if found is None else {name: _text(value) for name, value in found.data.items()}
 
     def __repr__(self) -> str:
         return f"EnvInputs(objects={list(self.objects)})"
@@ -59,7 +65,7 @@ def environment(pod: Pod, container: Container, node: NodeFacts, inputs: EnvInpu
             _set(variables, private, name, value, is_private=source.secret_ref is not None)
     for entry in container.env:
         _one(pod, container, node, inputs, entry, variables, private)
-    return Environment(variables, frozenset(private))
+    return Environment({**inputs.services, **variables}, frozenset(private))
 
 
 def _one(
@@ -74,8 +80,9 @@ def _one(
     origin = entry.value_from
     if origin is None:
         # Only what stands above is seen; of a name that is defined again, the value so far.
-        is_private = Environment(variables, frozenset(private)).spelt_out_in([entry.value])
-        _set(variables, private, entry.name, expand(entry.value, variables), is_private=is_private)
+        known = {**inputs.services, **variables}
+        is_private = Environment(known, frozenset(private)).spelt_out_in([entry.value])
+        _set(variables, private, entry.name, expand(entry.value, known), is_private=is_private)
         return
     value = _from(pod, container, node, inputs, origin)
     if value is not None:

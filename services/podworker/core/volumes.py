@@ -13,12 +13,13 @@ from services.podworker.core.node_facts import NodeFacts, pod_directory
 from services.podworker.core.pod_limits import pod_limits
 from shared.kube.pod import Container, Pod
 from shared.kube.quantity import Quantity
-from shared.kube.references import ConfigRef
+from shared.kube.references import ConfigRef, token_ref
 from shared.kube.volumes import (
     DownwardAPIVolumeFile,
     EmptyDirVolumeSource,
     KeyToPath,
     ProjectedVolumeSource,
+    ServiceAccountTokenProjection,
     Volume,
 )
 
@@ -214,7 +215,20 @@ def _projected_files(
             files |= _object_files(ref, secret.items, mode, objects, optional=secret.optional)
         if source.downward_api is not None:
             files |= _downward_files(pod, source.downward_api.items, mode, node)
+        if source.service_account_token is not None:
+            files |= _token_file(pod, source.service_account_token, objects)
     return files
+
+
+def _token_file(
+    pod: Pod, wanted: ServiceAccountTokenProjection, objects: Objects
+) -> dict[str, ProjectedFile]:
+    """kubelet: for the group alone where the pod has one for its files, else for everybody in the container."""
+    found = objects.get(token_ref(wanted))
+    if found is None:
+        raise ConfigError("there is no token of the service account")
+    path = str(PurePosixPath(wanted.path))
+    return {path: ProjectedFile(path, found.data["token"], 0o644 if fs_group(pod) is None else 0o600)}
 
 
 def _object_files(

@@ -31,7 +31,7 @@ from services.podworker.core.volumes import (
 )
 from services.podworker.ports import ConfigObjects, ConfigUnavailable, RuntimeRefused, Volumes
 from shared.kube.pod import Container, Pod
-from shared.kube.references import ConfigRef, Use, environment_uses, referenced, volume_uses
+from shared.kube.references import SERVICES, ConfigRef, Use, environment_uses, referenced, volume_uses
 from shared.runtime.clock import Clock
 
 log = logging.getLogger("podbus.podworker.volumes")
@@ -91,7 +91,8 @@ class VolumeKeeper:
     async def for_container(self, pod: Pod, container: Container, addresses: Addressed) -> ContainerInputs:
         """Variables and mounts for a start now; the pod's volumes are set up. Raises RuntimeRefused."""
         try:
-            objects, unknown = await self._fetch(pod, [*environment_uses(container), *_mounted(pod, container)])
+            wanted = [*environment_uses(container), *_mounted(pod, container), *_told_of_services(pod)]
+            objects, unknown = await self._fetch(pod, wanted)
             for reason in unknown.values():
                 raise ConfigError(reason)
             inputs = EnvInputs(
@@ -205,6 +206,12 @@ def _mounted(pod: Pod, container: Container) -> list[Use]:
     """Objects behind sub paths: a missing key is told with the keys that there are."""
     names = {mount.name for mount in container.volume_mounts if mount.sub_path or mount.sub_path_expr}
     return [use for volume in pod.spec.volumes if volume.name in names for use in volume_uses(volume)]
+
+
+def _told_of_services(pod: Pod) -> list[Use]:
+    """Only pods of the API are."""
+    is_of_api = pod.metadata.annotations.get(ANNOTATION_SOURCE) == "api"
+    return [Use(SERVICES, False, "environment")] if is_of_api else []
 
 
 def _name(pod: Pod) -> tuple[str, str]:

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from shared.apiserver.kubeconfig import KubeconfigError, current_server
 from services.api.core.access import Identity, subresources
 from services.api.core.reviews import (
     LARGEST_CACHED,
@@ -21,6 +20,7 @@ from services.api.core.reviews import (
 )
 from services.api.handlers.reviews import ApiServerReviews, KeepSeconds
 from services.api.ports import ReviewFailed
+from shared.apiserver.kubeconfig import KubeconfigError, current_server
 
 YES = {"status": {"authenticated": True, "user": {"username": "bob"}}}
 NO: dict[str, Any] = {"status": {"authenticated": False}}
