@@ -127,6 +127,50 @@ def test_they_are_for_those_who_may_get_the_other_metrics(node: Node) -> None:
         assert node.get(f"{path}/")[0] == 404
 
 
+@pytest.fixture(scope="module")
+def scraper(node: Node) -> str:
+    """A token of the role metrics."""
+    made = node.podbus("token", "--user", "m", "--role", "metrics")
+    assert made.returncode == 0, made.stderr
+    eventually(lambda: node.get("/metrics", token=made.stdout.strip())[0] == 200, within=15)
+    return made.stdout.strip()
+
+
+def test_c01_metrics_server_finds_a_value_of_everything_that_runs(node: Node, scraper: str) -> None:
+    """metrics-server drops the node, or a whole pod, for a value that is missing or 0."""
+
+    def is_complete() -> bool:
+        status, body = node.get("/metrics/resource", token=scraper)
+        assert status == 200
+        found = parse_exposition(body.decode())
+        assert all(sample.at for sample in found.samples if sample.name.startswith("node_"))
+        for name in ("cpu_usage_seconds_total", "memory_working_set_bytes"):
+            assert value(found, f"node_{name}") > 0
+            for number in range(PODS):
+                labels = {"pod": f"p{number}-n1", "namespace": "default"}
+                assert value(found, f"pod_{name}", **labels) > 0
+                assert value(found, f"container_{name}", container="main", **labels) > 0
+        return True
+
+    eventually(is_complete, within=60)
+    assert node.get("/pods", token=scraper)[0] == 403
+
+
+def test_c09_prometheus_finds_every_container_by_its_six_labels(node: Node, scraper: str) -> None:
+    def is_complete() -> bool:
+        status, body = node.get("/metrics/cadvisor", token=scraper)
+        assert status == 200
+        found = parse_exposition(body.decode())
+        for number in range(PODS):
+            labels = {"container": "main", "pod": f"p{number}-n1", "namespace": "default"}
+            (sample,) = found.of("container_cpu_usage_seconds_total", **labels)
+            assert sample.labels.keys() == {"container", "pod", "namespace", "id", "image", "name", "cpu"}
+            assert all(sample.labels.values())
+        return True
+
+    eventually(is_complete, within=60)
+
+
 def test_a_worker_that_died_is_not_told_for_long_and_its_pods_still_count_once(node: Node) -> None:
     pid = node.pids("podworker")[0]
     os.kill(pid, signal.SIGKILL)

@@ -115,6 +115,11 @@ async def test_c05_64_mib_through_cat_come_back_byte_for_byte(node: Node) -> Non
     assert (len(stdout), stdout == data, result) == (len(data), True, SUCCESS)
 
 
+async def test_c38_a_command_that_ends_well_says_success(node: Node) -> None:
+    _, _, result = await run(node, "true")
+    assert result == SUCCESS
+
+
 async def test_c06_a_terminal_has_the_clients_size_and_one_output(node: Node) -> None:
     path = exec_path("sh", input=1, output=1, error=1, tty=1)
     async with await link(node, path) as spdy:
