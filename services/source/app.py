@@ -10,6 +10,7 @@ from services.source.adapters.manifest_directory import ManifestDirectory
 from services.source.adapters.source_store import SqliteSourceStore
 from services.source.handlers.api_source import ApiSource
 from services.source.handlers.cluster_configs import ClusterConfigs
+from services.source.handlers.cluster_desk import ClusterDesk
 from services.source.handlers.configs import ConfigDesk
 from services.source.handlers.feed import FeedContext
 from services.source.handlers.file_source import FileSource
@@ -60,6 +61,7 @@ async def build(context: Context) -> Service:
         strict=settings.strict,
     )
     sources = _sources(settings, sharing)
+    cluster = ClusterDesk(joined.server, configs, clock, joined.rng) if joined is not None else None
     if joined is not None:
         sources.append(ApiSource(joined.server, str(settings.kubeconfig), sharing, joined.rng))
     queries = Queries(sources, publisher)
@@ -73,6 +75,8 @@ async def build(context: Context) -> Service:
         await bus.serve(SOURCES, queries.sources)
         await bus.serve(RELOAD, queries.reload)
         await configs.serve()
+        if cluster is not None:
+            await cluster.serve(bus)
 
     async def ready() -> None:
         for source in sources:
@@ -84,8 +88,8 @@ async def build(context: Context) -> Service:
     tasks: dict[str, Forever] = {"publish": publisher.run, "forget": publisher.forget, "events": events.run}
     tasks["configs"] = configs.run
     tasks |= {source.name: source.run for source in sources}
-    if joined is not None:
-        tasks["cluster configs"] = joined.configs.run
+    if joined is not None and cluster is not None:
+        tasks |= {"cluster configs": joined.configs.run, "services": cluster.run}
     return Service(recover=recover, subscribe=subscribe, ready=ready, stop=stop, tasks=tasks, databases=(store.file,))
 
 

@@ -220,9 +220,7 @@ def _projected_files(
     return files
 
 
-def _token_file(
-    pod: Pod, wanted: ServiceAccountTokenProjection, objects: Objects
-) -> dict[str, ProjectedFile]:
+def _token_file(pod: Pod, wanted: ServiceAccountTokenProjection, objects: Objects) -> dict[str, ProjectedFile]:
     """kubelet: for the group alone where the pod has one for its files, else for everybody in the container."""
     found = objects.get(token_ref(wanted))
     if found is None:

@@ -30,6 +30,7 @@ from services.podworker.core.volumes import (
     volume_plan,
 )
 from services.podworker.ports import ConfigObjects, ConfigUnavailable, RuntimeRefused, Volumes
+from shared.kube.names import CONFIG_SOURCE
 from shared.kube.pod import Container, Pod
 from shared.kube.references import SERVICES, ConfigRef, Use, environment_uses, referenced, volume_uses
 from shared.runtime.clock import Clock
@@ -210,7 +211,7 @@ def _mounted(pod: Pod, container: Container) -> list[Use]:
 
 def _told_of_services(pod: Pod) -> list[Use]:
     """Only pods of the API are."""
-    is_of_api = pod.metadata.annotations.get(ANNOTATION_SOURCE) == "api"
+    is_of_api = pod.metadata.annotations.get(CONFIG_SOURCE) == "api"
     return [Use(SERVICES, False, "environment")] if is_of_api else []
 
 

@@ -112,6 +112,21 @@ class ConfigDesk:
             raise RemoteError("forbidden", f"{describe(asker.pod.key)} doesn't refer to {ref.kind} {ref.name}")
         return asker
 
+    @property
+    def uids_of_api(self) -> frozenset[str]:
+        return frozenset(self._referrers.get("api", {}))
+
+    def pod_of_api(self, uid: str) -> SourceObject:
+        """Raises RemoteError."""
+        found = self._referrers.get("api", {}).get(uid)
+        if found is None:
+            raise RemoteError("conflict", f"the API server has no pod {uid} for this node")
+        return found.pod
+
+    def tell_pods_of_api(self) -> None:
+        """What they wait for may be there."""
+        self._tell(self.uids_of_api)
+
     async def _for_pod(self, uid: str, ref: ConfigRef) -> JsonObject:
         asker = self.asker(uid, ref)
         if self._cluster is not None and uid in self._referrers.get("api", {}):
