@@ -19,16 +19,15 @@ from shared.contracts.configs import (
     TokenQuery,
 )
 from shared.contracts.events import (
-    Event,
     EventBatch,
     EventList,
     EventQuery,
     EventsAccepted,
-    InvolvedObject,
     RecordedEvent,
 )
+from shared.contracts.examples import CID, EVENT, MARKER, POD_STATUS, TS, UID
 from shared.contracts.metrics import Family, MetricsReport, Sample
-from shared.contracts.pods import FileProblem, PodDesired, SkippedFile, SourceMarker
+from shared.contracts.pods import PodDesired, SourceMarker
 from shared.contracts.sources import ReloadCommand, Reloaded, SourceList, SourcesQuery
 from shared.contracts.stats import PageQuery, PageReply, SummaryQuery, SummaryReply
 from shared.contracts.status import NodeImage, NodeReport, PodReport, RunningContainer, RuntimeReport
@@ -42,73 +41,10 @@ from shared.contracts.worker import (
     RunningPodsQuery,
     SlotReleased,
 )
-from shared.kube.status import ContainerState, ContainerStatus, PodCondition, PodIP, PodStatus, StateRunning
 
 PODS = Bucket(name="podbus_pods", summary="What should run: desired pods and the state of their sources.")
 STATUS = Bucket(name="podbus_status", summary="What is so: pods, the runtime, the node.")
 BUCKETS = (PODS, STATUS)
-
-_UID = "0f3c6b2e9a7d4c518e6f70a1b2c3d4e5"
-_CID = "4f5e" * 16
-_TS = 1764547200.0
-
-_MARKER = SourceMarker(
-    v=1,
-    node="n1",
-    ts=_TS,
-    source="file",
-    ready=True,
-    epoch="5c1d0a",
-    uids=[_UID],
-    origin="/etc/podbus/manifests",
-    listed_at=_TS,
-    errors=[
-        FileProblem(
-            severity="error",
-            path="/etc/podbus/manifests/web.yaml",
-            line=4,
-            document=1,
-            field="spec.containers[0].image",
-            message="Required value",
-        )
-    ],
-    skipped=[SkippedFile(path="/etc/podbus/manifests/web.yaml.bak", reason="the extension .bak is not a manifest's")],
-)
-_EVENT = Event(
-    id="podworker-0-1764547200-1",
-    time=_TS,
-    type="Normal",
-    reason="Started",
-    message="Started container web",
-    involved=InvolvedObject(
-        kind="Pod", name="web-n1", namespace="default", uid=_UID, field_path="spec.containers{web}"
-    ),
-    component="podworker",
-)
-_STATUS = PodStatus(
-    phase="Running",
-    conditions=[
-        PodCondition(type="Ready", status="True", last_probe_time=None, last_transition_time="2025-12-01T00:00:02Z")
-    ],
-    host_ip="192.0.2.2",
-    pod_ip="172.17.0.2",
-    pod_ips=[PodIP(ip="172.17.0.2")],
-    start_time="2025-12-01T00:00:00Z",
-    container_statuses=[
-        ContainerStatus(
-            name="web",
-            state=ContainerState(running=StateRunning(started_at="2025-12-01T00:00:02Z")),
-            last_state=ContainerState(),
-            ready=True,
-            restart_count=0,
-            image="busybox:1.36",
-            image_id="docker://sha256:" + "ab" * 32,
-            container_id="docker://" + _CID,
-            started=True,
-        )
-    ],
-    qos_class="BestEffort",
-)
 
 POD_DESIRED = Key(
     bucket=PODS,
@@ -121,14 +57,14 @@ POD_DESIRED = Key(
     example=PodDesired(
         v=1,
         node="n1",
-        ts=_TS,
-        uid=_UID,
+        ts=TS,
+        uid=UID,
         namespace="default",
         name="web-n1",
         source="file",
         gen=1,
         hash="9b1c",
-        seen=_TS,
+        seen=TS,
         body=msgspec.Raw(
             b'{"metadata":{"name":"web-n1"},"spec":{"containers":[{"name":"web","image":"busybox:1.36"}]}}'
         ),
@@ -142,7 +78,7 @@ SOURCE_MARKER = Key(
     owner="source",
     consumers=("podworker", "api"),
     summary="A source's complete listing: which pods it has, and what is wrong with its manifests.",
-    example=_MARKER,
+    example=MARKER,
 )
 POD_REPORT = Key(
     bucket=STATUS,
@@ -155,8 +91,8 @@ POD_REPORT = Key(
     example=PodReport(
         v=1,
         node="n1",
-        ts=_TS,
-        uid=_UID,
+        ts=TS,
+        uid=UID,
         namespace="default",
         name="web-n1",
         source="file",
@@ -165,9 +101,9 @@ POD_REPORT = Key(
         rev=7,
         owner=0,
         state="sync",
-        cgroup_parent=f"/kubepods/besteffort/pod{_UID}",
-        status=_STATUS,
-        containers=[RunningContainer(name="web", id=_CID, pid=4242, started_at=_TS)],
+        cgroup_parent=f"/kubepods/besteffort/pod{UID}",
+        status=POD_STATUS,
+        containers=[RunningContainer(name="web", id=CID, pid=4242, started_at=TS)],
     ),
 )
 RUNTIME_REPORT = Key(
@@ -181,9 +117,9 @@ RUNTIME_REPORT = Key(
     example=RuntimeReport(
         v=1,
         node="n1",
-        ts=_TS,
+        ts=TS,
         healthy=True,
-        relisted_at=_TS,
+        relisted_at=TS,
         engine_version="20.10.24",
         workers=[0],
         images=[NodeImage(names=["busybox:1.36"], size=2000000)],
@@ -198,7 +134,7 @@ NODE_REPORT = Key(
     consumers=("api",),
     summary="The Node object: capacity, allocatable, addresses, conditions.",
     example=NodeReport(
-        v=1, node="n1", ts=_TS, body=msgspec.Raw(b'{"kind":"Node","apiVersion":"v1","metadata":{"name":"n1"}}')
+        v=1, node="n1", ts=TS, body=msgspec.Raw(b'{"kind":"Node","apiVersion":"v1","metadata":{"name":"n1"}}')
     ),
 )
 KEYS: tuple[AnyKey, ...] = (POD_DESIRED, SOURCE_MARKER, POD_REPORT, RUNTIME_REPORT, NODE_REPORT)
@@ -212,7 +148,7 @@ SOURCES = Request(
     consumers=("api",),
     summary="The state of every source, fresh from source.",
     example=SourcesQuery(),
-    example_reply=SourceList(sources=[_MARKER]),
+    example_reply=SourceList(sources=[MARKER]),
 )
 RELOAD = Request(
     service="source",
@@ -233,7 +169,7 @@ CONFIG_MAP = Request(
     reply=ConfigMapData,
     consumers=("podworker",),
     summary="A ConfigMap that a pod refers to.",
-    example=ConfigMapQuery(uid=_UID, name="web-config"),
+    example=ConfigMapQuery(uid=UID, name="web-config"),
     example_reply=ConfigMapData(namespace="default", name="web-config", data={"greeting": b"hello"}),
 )
 SECRET = Request(
@@ -244,7 +180,7 @@ SECRET = Request(
     reply=SecretData,
     consumers=("podworker",),
     summary="A Secret that a pod refers to. No other user may ask, the operator neither.",
-    example=SecretQuery(uid=_UID, name="web-token"),
+    example=SecretQuery(uid=UID, name="web-token"),
     example_reply=SecretData(namespace="default", name="web-token", data={"token": b"example"}),
 )
 TOKEN = Request(
@@ -255,8 +191,8 @@ TOKEN = Request(
     reply=TokenData,
     consumers=("podworker",),
     summary="A token of a pod's service account. No other user may ask, the operator neither.",
-    example=TokenQuery(uid=_UID, audience="vault"),
-    example_reply=TokenData(token="example", expires_at=_TS),  # noqa: S106
+    example=TokenQuery(uid=UID, audience="vault"),
+    example_reply=TokenData(token="example", expires_at=TS),  # noqa: S106
 )
 SERVICES_OF_POD = Request(
     service="source",
@@ -266,7 +202,7 @@ SERVICES_OF_POD = Request(
     reply=ServiceVariables,
     consumers=("podworker",),
     summary="The variables that tell a pod's containers of the cluster's services.",
-    example=ServicesQuery(uid=_UID),
+    example=ServicesQuery(uid=UID),
     example_reply=ServiceVariables(variables={"KUBERNETES_SERVICE_HOST": "192.0.2.1"}),
 )
 EVENTS_HAND_OVER = Request(
@@ -277,8 +213,8 @@ EVENTS_HAND_OVER = Request(
     reply=EventsAccepted,
     consumers=("source", "podworker", "stats", "api"),
     summary="Hand over events; repeated until acknowledged, doubles are dropped by id.",
-    example=EventBatch(events=[_EVENT]),
-    example_reply=EventsAccepted(ids=[_EVENT.id]),
+    example=EventBatch(events=[EVENT]),
+    example_reply=EventsAccepted(ids=[EVENT.id]),
 )
 EVENTS_QUERY = Request(
     service="status",
@@ -295,11 +231,11 @@ EVENTS_QUERY = Request(
                 type="Normal",
                 reason="Started",
                 message="Started container web",
-                involved=_EVENT.involved,
+                involved=EVENT.involved,
                 component="podworker",
                 count=1,
-                first_seen=_TS,
-                last_seen=_TS,
+                first_seen=TS,
+                last_seen=TS,
             )
         ]
     ),
@@ -318,7 +254,7 @@ RUNNING_PODS = Request(
             RunningPod(
                 namespace="default",
                 name="web-n1",
-                uid=_UID,
+                uid=UID,
                 containers=[RunningContainerImage(name="web", image="sha256:" + "ab" * 32)],
             )
         ]
@@ -332,7 +268,7 @@ STREAM = Request(
     reply=StreamTicket,
     consumers=("api",),
     summary="Prepare a byte stream; the reply says which socket and token.",
-    example=StreamCommand(kind="logs", uid=_UID, container_id=_CID, logs=LogOptions(tail_lines=10)),
+    example=StreamCommand(kind="logs", uid=UID, container_id=CID, logs=LogOptions(tail_lines=10)),
     example_reply=StreamTicket(socket="/var/lib/podbus/run/worker-0.sock", token="t0k3n"),  # noqa: S106
 )
 SUMMARY = Request(
@@ -388,7 +324,7 @@ WORKER_HEARTBEAT = Hint(
     body=Heartbeat,
     consumers=("api",),
     summary="A worker's loop turned.",
-    example=Heartbeat(worker=0, at=_TS, slots=256, pods=12),
+    example=Heartbeat(worker=0, at=TS, slots=256, pods=12),
 )
 CONFIGS_CHANGED = Hint(
     service="source",
@@ -397,7 +333,7 @@ CONFIGS_CHANGED = Hint(
     body=ConfigsChanged,
     consumers=("podworker",),
     summary="ConfigMaps or Secrets of these pods have changed, come or gone.",
-    example=ConfigsChanged(uids=[_UID]),
+    example=ConfigsChanged(uids=[UID]),
 )
 
 
@@ -410,7 +346,7 @@ def _metrics(service: ServiceName) -> Hint[MetricsReport]:
         consumers=("api",),
         summary="What a process counts and measures, every ten seconds.",
         example=MetricsReport(
-            at=_TS,
+            at=TS,
             families=(
                 Family(
                     name="podbus_bus_reconnects_total",
