@@ -8,10 +8,12 @@ from pathlib import Path
 from services.stats.adapters.cgroup import CgroupTree
 from services.stats.adapters.directories import DirectoryWalker
 from services.stats.adapters.filesystem import StatvfsFilesystems
+from services.stats.adapters.kernel_log import KernelLog
 from services.stats.adapters.machine import SystemMachine
 from services.stats.adapters.procfs import Procfs
 from services.stats.handlers.collect import Collector
 from services.stats.handlers.disk import Disk
+from services.stats.handlers.kills import Kills
 from services.stats.handlers.queries import Queries
 from services.stats.handlers.watching import Watching
 from shared.bus import BucketWatch
@@ -20,7 +22,7 @@ from shared.kube.allocatable import allocatable_bytes
 from shared.runtime.event_ring import EventRing
 from shared.runtime.file_limit import raise_file_limit
 from shared.runtime.machine import look_at_machine
-from shared.runtime.restart_event import tell_restart
+from shared.runtime.restart_event import node_object, tell_restart
 from shared.runtime.service import Context, Service
 from shared.streams.server import StreamServer
 
@@ -46,8 +48,14 @@ async def build(context: Context) -> Service:
         jitter=random.random,
     )
     memory = look_at_machine(settings.node_ip).memory_bytes
+    events = EventRing(bus, context.clock, context.process)
+    kernel_log = KernelLog()
+    kills = Kills(
+        kernel_log, lambda message: events.tell("Warning", "SystemOOM", message, node_object(settings.node_name))
+    )
     watching = Watching(
         collector,
+        kills,
         cgroup_root=config.cgroup_root,
         allocatable_memory=allocatable_bytes(
             memory,
@@ -61,7 +69,6 @@ async def build(context: Context) -> Service:
     watch = BucketWatch(bus, STATUS, watching.on_list, watching.on_change)
     streams = StreamServer(settings.paths.run / "stats.sock")
     queries = Queries(collector, streams)
-    events = EventRing(bus, context.clock, context.process)
     tell_restart(context, events.tell)
 
     async def recover() -> None:
@@ -80,6 +87,7 @@ async def build(context: Context) -> Service:
         await streams.stop()
         collector.close()
         tree.close()
+        kernel_log.close()
 
     return Service(
         recover=recover,

@@ -117,6 +117,12 @@ class Directories(Protocol):
         ...
 
 
+class KernelRecords(Protocol):
+    def oom_records(self) -> list[bytes]:
+        """The kernel log's records of kills for want of memory since the last call; at first all that it has."""
+        ...
+
+
 class Filesystems(Protocol):
     def usage(self, path: str) -> FilesystemUsage | None:
         """Of the filesystem that holds `path`; None when there is no such path."""

@@ -72,8 +72,9 @@ class PodTarget(_Whole, frozen=True, kw_only=True):
     sandbox_started_at: float = 0.0
     sandbox_attempt: int = 0
     containers: tuple[ContainerTarget, ...] = ()
-    oom_killed: tuple[tuple[str, str], ...] = ()
-    """(container's name, id) of the ended instances that the kernel killed for memory, as far as the status tells."""
+    oom_kills: tuple[tuple[str, str, int], ...] = ()
+    """(container's name, id, kills for want of memory in it) of live and ended instances, by the kernel's log and
+    the status."""
 
 
 class SystemTarget(_Fact, frozen=True, kw_only=True):

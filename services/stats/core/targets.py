@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from services.stats.core.cgroup_paths import path_of_parent, pods_cgroup
 from services.stats.core.model import ContainerTarget, ImageTarget, PodTarget, SystemTarget, Targets
@@ -20,12 +20,13 @@ def targets_of(
     cgroup_driver: str = "",
     cgroup_root: str = "/",
     allocatable_memory: int | None = None,
+    kills: Mapping[str, int] | None = None,
 ) -> Targets:
     """Targets in the order of `pods`. A driver given here counts more than the engine's report of it;
-    without both it is cgroupfs."""
+    without both it is cgroupfs. `kills`: for want of memory, by container id, as the kernel's log has them."""
     driver = cgroup_driver or (runtime.cgroup_driver if runtime is not None else "") or "cgroupfs"
     return Targets(
-        pods=tuple(pod_target(report) for report in pods),
+        pods=tuple(pod_target(report, kills or {}) for report in pods),
         system=(SystemTarget(name="pods", cgroup=pods_cgroup(driver, cgroup_root), memory_limit=allocatable_memory),),
         images=image_target(runtime),
         engine_trouble="" if runtime is None or runtime.healthy else runtime.message or "the engine doesn't answer",
@@ -33,7 +34,7 @@ def targets_of(
     )
 
 
-def pod_target(report: PodReport) -> PodTarget:
+def pod_target(report: PodReport, kills: Mapping[str, int] | None = None) -> PodTarget:
     """One pod as its owner reported it."""
     sandbox = next((one for one in report.containers if one.name == SANDBOX), None)
     return PodTarget(
@@ -46,7 +47,7 @@ def pod_target(report: PodReport) -> PodTarget:
         sandbox_pid=0 if sandbox is None else sandbox.pid,
         sandbox_started_at=0.0 if sandbox is None else sandbox.started_at,
         sandbox_attempt=0 if sandbox is None else sandbox.attempt,
-        oom_killed=_oom_killed(report),
+        oom_kills=_oom_kills(report, kills or {}),
         host_network=bool(report.status.host_ip) and report.status.host_ip == report.status.pod_ip,
         containers=tuple(
             ContainerTarget(
@@ -79,12 +80,13 @@ def _image(image_id: str) -> str:
     return image_id.partition("://")[2] or image_id
 
 
-def _oom_killed(report: PodReport) -> tuple[tuple[str, str], ...]:
-    """The ended instances that the status says the kernel killed for memory."""
-    found: list[tuple[str, str]] = []
-    for one in (*report.status.init_container_statuses, *report.status.container_statuses):
-        for state in (one.state, one.last_state):
+def _oom_kills(report: PodReport, kills: Mapping[str, int]) -> tuple[tuple[str, str, int], ...]:
+    """Of live and ended instances. A main process that was killed counts once where the log has nothing of it."""
+    found = {(one.name, one.id): 0 for one in report.containers if one.name != SANDBOX}
+    for status in (*report.status.init_container_statuses, *report.status.container_statuses):
+        for state in (status.state, status.last_state):
             ended = state.terminated
-            if ended is not None and ended.reason == "OOMKilled":
-                found.append((one.name, ended.container_id.partition("://")[2]))
-    return tuple(dict.fromkeys(found))
+            if ended is not None:
+                found[status.name, ended.container_id.partition("://")[2]] = int(ended.reason == "OOMKilled")
+    counted = ((name, id_, max(known, kills.get(id_, 0))) for (name, id_), known in found.items())
+    return tuple(one for one in counted if one[2])

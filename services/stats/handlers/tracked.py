@@ -58,7 +58,8 @@ class TrackedPod:
         self.sandbox_runs = False
         self.containers: dict[ContainerTarget, Tracked] = {}
         self.killed: dict[str, dict[str, int]] = {}
-        """Kills for memory by container's name and id, of ended instances: a cgroup's counter goes with it."""
+        """Kills for memory by container's name and id: a cgroup's counter goes with it, and the target's word of an
+        instance when the status forgets that."""
 
     def note_end(self, container: ContainerTarget, tracked: Tracked) -> None:
         if tracked.oom_kills:
@@ -66,14 +67,15 @@ class TrackedPod:
             ended[container.id] = max(ended.get(container.id, 0), tracked.oom_kills)
 
     def note_kills(self) -> None:
-        """The status knows of kills that no reading came in time for."""
-        for name, id_ in self.target.oom_killed:
-            ended = self.killed.setdefault(name, {})
-            ended[id_] = max(ended.get(id_, 0), 1)
+        """The kernel's log and the status know of kills that no reading came in time for."""
+        for name, id_, kills in self.target.oom_kills:
+            known = self.killed.setdefault(name, {})
+            known[id_] = max(known.get(id_, 0), kills)
 
     def oom_events(self, container: ContainerTarget, tracked: Tracked) -> int:
-        ended = self.killed.get(container.name, {})
-        return tracked.oom_kills + sum(kills for id_, kills in ended.items() if id_ != container.id)
+        known = self.killed.get(container.name, {})
+        ended = sum(kills for id_, kills in known.items() if id_ != container.id)
+        return max(tracked.oom_kills, known.get(container.id, 0)) + ended
 
     def drop(self) -> None:
         self.tracked.drop()

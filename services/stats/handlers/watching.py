@@ -11,6 +11,7 @@ import msgspec
 from services.stats.core.model import Targets
 from services.stats.core.targets import targets_of
 from services.stats.handlers.collect import Collector
+from services.stats.handlers.kills import Kills
 from shared.contracts.registry import POD_REPORT, RUNTIME_REPORT
 from shared.contracts.status import PodReport, RuntimeReport
 
@@ -20,8 +21,9 @@ log = logging.getLogger("podbus.stats.watching")
 class Watching:
     """Fed by a watch on podbus_status; `run` is a guarded task that samples when due and at every change."""
 
-    def __init__(self, collector: Collector, *, cgroup_root: str, allocatable_memory: int) -> None:
+    def __init__(self, collector: Collector, kills: Kills, *, cgroup_root: str, allocatable_memory: int) -> None:
         self._collector = collector
+        self._kills = kills
         self._cgroup_root = cgroup_root
         self._allocatable_memory = allocatable_memory
         self._reports: dict[str, PodReport] = {}
@@ -58,11 +60,13 @@ class Watching:
             self._runtime,
             cgroup_root=self._cgroup_root,
             allocatable_memory=self._allocatable_memory,
+            kills=self._kills.counts,
         )
 
     async def run(self) -> None:
         while True:
             self._changed.clear()
+            self._kills.look()
             self._collector.set_targets(self.targets())
             delay = self._collector.tick()
             try:

@@ -237,7 +237,7 @@ def test_kills_for_memory_outlive_the_cgroup_that_counted_them(node: Node) -> No
     run(node)
     cadvisor(node)
     again = replace(WEB, id="d" * 64, pid=51, started_at=WEB.started_at + 60, attempt=1)
-    pod = replace(POD, containers=(again,), oom_killed=(("web", WEB.id), ("web", "e" * 64)))
+    pod = replace(POD, containers=(again,), oom_kills=(("web", WEB.id, 1), ("web", "e" * 64, 1)))
     node.start_pod(pod)
     node.cgroups.cpu_ns[f"{POD_PATH}/{again.id}"] = 1
     node.cgroups.files["memory.events"] = b"oom_kill 0\n"
