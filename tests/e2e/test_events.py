@@ -39,6 +39,10 @@ spec:
 """
 
 
+ALONE = ("e13-deadline",)
+"""Begun when the others have come to rest: among many that start at once its container may start too late for it."""
+
+
 @pytest.fixture(scope="module")
 def node() -> Iterator[Node]:
     """One node for all cases."""
@@ -49,6 +53,8 @@ def node() -> Iterator[Node]:
             made.start()
             made.apply("configs.yaml", yaml.safe_dump_all(CONFIGS))
             for name, pod in PODS.items():
+                if name in ALONE:
+                    continue
                 made.apply(f"{name}.yaml", yaml.safe_dump(pod))
             made.apply("crash-at-start.yaml", CRASH_AT_START)
             yield made
@@ -104,6 +110,8 @@ def is_running(node: Node, case: str) -> bool:
 @pytest.mark.parametrize("case", sorted(PODS))
 def test_events_are_told_as_the_kubelet_tells_them(node: Node, case: str) -> None:
     theirs = recorded(case)
+    if case in ALONE:
+        node.apply(f"{case}.yaml", yaml.safe_dump(PODS[case]))
     if case == "e14-gates":  # in the recording its sandbox was killed once
         kill_sandbox(node, case)
 
