@@ -90,9 +90,9 @@ class Settings:
     """PODBUS_NODE_LABELS: labels of the Node that is made at the API server, as `disk=ssd,rack=7`, besides those of the
     machine. Default: none."""
     kubeconfig: Path | None = None
-    """PODBUS_KUBECONFIG: path of a kubeconfig; this node is registered at the API server that it names, and keeps its
-    status and Lease there; the HTTPS API asks it about tokens and rights (TokenReview, SubjectAccessReview), after its
-    own. Default: none."""
+    """PODBUS_KUBECONFIG: path of a kubeconfig; this node is registered at the API server that it names, keeps its
+    status and Lease there, and runs the pods that it has for the node; the HTTPS API asks it about tokens and rights
+    (TokenReview, SubjectAccessReview), after its own. Default: none."""
     policy: Path | None = None
     """PODBUS_POLICY: path of the file that says who may do what besides the roles; it's read again when it changes.
     Default: <data>/pki/policy.yaml."""

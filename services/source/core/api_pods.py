@@ -115,6 +115,14 @@ def _read(pod: JsonObject, path: str, digest: str, before: FileState | None) -> 
 def _refused(item: SourceObject) -> Iterable[Problem]:
     if reason := refusal(item.body):
         yield Problem(Severity.ERROR, item.path, reason, hint="the pod is shown as Failed")
+    if item.body["spec"].get("ephemeralContainers"):
+        yield Problem(
+            Severity.WARNING,
+            item.path,
+            MESSAGE,
+            field="spec.ephemeralContainers",
+            hint="the pod's other containers run; `podbus exec` enters them",
+        )
 
 
 def _published(pod: JsonObject) -> JsonObject:

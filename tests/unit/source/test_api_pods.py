@@ -172,3 +172,11 @@ def test_a_pod_that_cannot_be_read_leaves_its_last_version_and_the_others_alone(
     after = plan(broken, a_pod("db", "u2"), before=before.state)
     assert {pod.uid for pod in after.pods} == {"u1", "u2"}
     assert "can't be read" in after.problems[0].message
+
+
+def test_ephemeral_containers_are_told_and_the_pod_runs_on() -> None:
+    debugged = a_pod()
+    debugged["spec"] = {**debugged["spec"], "ephemeralContainers": [{"name": "debugger", "image": "busybox:1.36"}]}
+    found = plan(debugged)
+    assert [(one.is_error, one.field) for one in found.problems] == [(False, "spec.ephemeralContainers")]
+    assert only(found).name == "web"
