@@ -9,6 +9,7 @@ from fastapi import APIRouter, Request, Response
 from services.api.core.log_target import running_container
 from services.api.handlers.answers import owner_failed, parse_query, text
 from services.api.handlers.face import Face
+from services.api.handlers.forms import has_form, read_form
 from services.api.handlers.parameters import CONTAINER_PATH, openapi_parameters
 from services.api.handlers.streaming import COMMAND_PATHS, find_pod
 from services.api.ports import OwnerRefused, OwnerUnavailable
@@ -58,16 +59,11 @@ def run_router(face: Face) -> APIRouter:
 
 
 async def _line(request: Request) -> str:
-    """`cmd` of the query or of a posted form; split on single spaces, no shell (kubelet)."""
+    """`cmd` of the query or of a posted form; split on single spaces, no shell (kubelet). Raises 413 or 408."""
     try:
         query = parse_query(request.scope["query_string"])
     except ValueError:
         query = {}
-    if "cmd" not in query and request.headers.get("content-type", "").startswith("application/x-www-form-urlencoded"):
-        body = b""
-        async for part in request.stream():
-            body += part
-            if len(body) > _LARGEST_FORM:
-                return ""
-        query = parse_qs(body.decode("latin-1"), keep_blank_values=True)
+    if "cmd" not in query and has_form(request):
+        query = parse_qs((await read_form(request, _LARGEST_FORM)).decode("latin-1"), keep_blank_values=True)
     return query.get("cmd", [""])[0]

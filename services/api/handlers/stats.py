@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import asyncio
-
 import msgspec
-from fastapi import APIRouter, HTTPException, Request, Response
+from fastapi import APIRouter, Request, Response
 
 from services.api.core.params import form_problem, only_cpu_and_memory
 from services.api.core.render import as_go_writes
 from services.api.handlers.answers import json_bytes, owner_failed, parse_query, require_json, text
 from services.api.handlers.face import Face
+from services.api.handlers.forms import has_form, read_form
 from services.api.ports import OwnerRefused, OwnerUnavailable
 
-_FORM = "application/x-www-form-urlencoded"
 _LARGEST_FORM = 64 << 10
-_FORM_SECONDS = 30.0
 
 
 def stats_router(face: Face) -> APIRouter:
@@ -24,8 +21,8 @@ def stats_router(face: Face) -> APIRouter:
     async def summary(request: Request) -> Response:
         require_json(request)
         queries: list[bytes] = [request.scope["query_string"]]
-        if request.method == "POST" and request.headers.get("content-type", "").partition(";")[0] == _FORM:
-            queries.insert(0, await _form(request))
+        if has_form(request):
+            queries.insert(0, await read_form(request, _LARGEST_FORM))
         raw = b"&".join(filter(None, queries))
         if problem := form_problem(raw.decode("latin-1")):
             return text(500, f"Internal Error: parse form failed: {problem}")
@@ -50,17 +47,3 @@ def stats_router(face: Face) -> APIRouter:
                 name=f"summary {method} {path}",
             )
     return router
-
-
-async def _form(request: Request) -> bytes:
-    """The body, at most 64 KiB within 30 s. Raises 413 or 408."""
-    body = bytearray()
-    try:
-        async with asyncio.timeout(_FORM_SECONDS):
-            async for chunk in request.stream():
-                body += chunk
-                if len(body) > _LARGEST_FORM:
-                    raise HTTPException(413)
-    except TimeoutError as error:
-        raise HTTPException(408) from error
-    return bytes(body)
