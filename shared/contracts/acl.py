@@ -10,10 +10,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from shared.contracts.registry import BUCKETS, HINTS, KEYS, REQUESTS, SECRET
+from shared.contracts.registry import BUCKETS, HINTS, KEYS, REQUESTS, SECRET, TOKEN
 from shared.contracts.subject import SERVICES, AnyKey, Bucket, ServiceName
 from shared.kube.ids import subject_token
 
+CONFIDENTIAL = (SECRET, TOKEN)
+"""Whose answers nobody but their consumers gets."""
 OPERATOR = "operator"
 """A person with the `nats` command on the node: sees everything of the account."""
 
@@ -60,11 +62,13 @@ def permissions(service: ServiceName, node: str) -> Permissions:
 
 
 def operator_permissions(node: str) -> Permissions:
-    """Everything on the node's own account, but the values of Secrets: not to be asked for, nor to be overheard in the
-    answers to whoever may ask, nor to be kept by a stream that listens there."""
-    inboxes = tuple(f"_INBOX_{service}.>" for service in sorted(SECRET.consumers))
+    """Everything on the node's own account, but the values of Secrets and the tokens of service accounts: not to be
+    asked for, nor to be overheard in the answers to whoever may ask, nor to be kept by a stream that listens there."""
+    inboxes = tuple(
+        f"_INBOX_{service}.>" for service in sorted({name for one in CONFIDENTIAL for name in one.consumers})
+    )
     streams = [f"{prefix}.STREAM.{verb}.>" for prefix in _api(node) for verb in ("CREATE", "UPDATE")]
-    return Permissions((">",), (">",), tuple(sorted([SECRET.subject(node), *streams])), inboxes)
+    return Permissions((">",), (">",), tuple(sorted([*(one.subject(node) for one in CONFIDENTIAL), *streams])), inboxes)
 
 
 def all_permissions(node: str) -> dict[str, Permissions]:

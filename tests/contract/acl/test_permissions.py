@@ -17,8 +17,8 @@ import pytest
 from cli.nats_config import render
 from shared.bus import Bus, BusUnavailable, Credentials, connect
 from shared.bus.watch import BucketWatch
-from shared.contracts.acl import all_permissions, buckets_of, permissions
-from shared.contracts.registry import BUCKETS, CONFIGS_CHANGED, HINTS, KEYS, REQUESTS, SECRET
+from shared.contracts.acl import CONFIDENTIAL, all_permissions, buckets_of, permissions
+from shared.contracts.registry import BUCKETS, CONFIGS_CHANGED, HINTS, KEYS, REQUESTS
 from shared.contracts.subject import SERVICES, AnyHint, AnyKey, AnyRequest, Bucket, ServiceName
 from tests.support.eventually import eventually_async
 from tests.support.nats_server import NatsServer, nats_binary
@@ -183,7 +183,10 @@ async def test_a_bucket_that_a_service_does_not_use_is_refused(server: Permitted
                     await bus.last_sequence(bucket)
 
 
-async def test_the_operator_neither_asks_for_a_secret_nor_overhears_one(server: PermittedServer) -> None:
+@pytest.mark.parametrize("confidential", CONFIDENTIAL, ids=lambda one: one.what)
+async def test_the_operator_neither_asks_for_a_secret_nor_overhears_one(
+    server: PermittedServer, confidential: AnyRequest
+) -> None:
     """It sees everything else: the request, and what other services say."""
     heard: list[tuple[str, bytes]] = []
     async with buses(server) as all_buses:
@@ -199,21 +202,21 @@ async def test_the_operator_neither_asks_for_a_secret_nor_overhears_one(server: 
 
         async def answer(body: Any) -> Any:
             asked.append(body)
-            return SECRET.example_reply
+            return confidential.example_reply
 
-        await all_buses["source"].serve(SECRET, answer)
+        await all_buses["source"].serve(confidential, answer)
         await all_buses["source"].flush()
-        assert await all_buses["podworker"].request(SECRET, SECRET.example) == SECRET.example_reply
+        assert await all_buses["podworker"].request(confidential, confidential.example) == confidential.example_reply
         await all_buses["source"].hint(CONFIGS_CHANGED, CONFIGS_CHANGED.example)
         await eventually_async(lambda: any(subject == CONFIGS_CHANGED.subject(NODE) for subject, _ in heard), within=5)
         asked.clear()
         with pytest.raises(BusUnavailable):
-            await operator.request(SECRET, SECRET.example, timeout=0.3)
+            await operator.request(confidential, confidential.example, timeout=0.3)
         assert not asked
         for subjects in (["_INBOX_podworker.>"], [">"]):
             with pytest.raises(nats.errors.TimeoutError):  # a stream would keep what its maker may not hear
                 await operator._js.add_stream(name="LISTENER", subjects=subjects)
-        secret = msgspec.json.encode(SECRET.example_reply)
+        secret = msgspec.json.encode(confidential.example_reply)
         assert secret not in [data for _, data in heard]
         await operator.drain()
 
