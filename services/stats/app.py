@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 import random
 from pathlib import Path
 
 from services.stats.adapters.cgroup import CgroupTree
 from services.stats.adapters.directories import DirectoryWalker
 from services.stats.adapters.filesystem import StatvfsFilesystems
-from services.stats.adapters.kernel_log import KernelLog
 from services.stats.adapters.machine import SystemMachine
 from services.stats.adapters.procfs import Procfs
 from services.stats.handlers.collect import Collector
@@ -21,10 +21,13 @@ from shared.contracts.registry import PAGE, STATUS, SUMMARY
 from shared.kube.allocatable import allocatable_bytes
 from shared.runtime.event_ring import EventRing
 from shared.runtime.file_limit import raise_file_limit
+from shared.runtime.kernel_log import KernelLog
 from shared.runtime.machine import look_at_machine
 from shared.runtime.restart_event import node_object, tell_restart
 from shared.runtime.service import Context, Service
 from shared.streams.server import StreamServer
+
+log = logging.getLogger("podbus.stats")
 
 
 async def build(context: Context) -> Service:
@@ -50,6 +53,8 @@ async def build(context: Context) -> Service:
     memory = look_at_machine(settings.node_ip).memory_bytes
     events = EventRing(bus, context.clock, context.process)
     kernel_log = KernelLog()
+    if kernel_log.trouble:
+        log.info("kills for memory are counted without the kernel's log error=%s", kernel_log.trouble)
     kills = Kills(
         kernel_log, lambda message: events.tell("Warning", "SystemOOM", message, node_object(settings.node_name))
     )

@@ -6,8 +6,9 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 
-from services.stats.core.oom import OomKill, parse_oom_kill, system_oom_message
+from services.stats.core.oom import system_oom_message
 from services.stats.ports import KernelRecords
+from shared.kube.oom import OomKill, parse_oom_kill
 
 MOST = 4096
 """Containers whose kills are remembered; the one that was killed longest ago goes first."""

@@ -9,27 +9,14 @@ from typing import Any
 import pytest
 
 from services.podworker.adapters.docker_observe import Observer
-from services.podworker.adapters.kernel_log import is_oom_kill, was_oom_killed
+from services.podworker.adapters.kernel_log import was_oom_killed
 from services.podworker.core.model import RuntimeContainer
 from shared.kube import names
 from tests.contract.runtime.engines import DockerEngine
 
-ID = "fb7e25dfc6d5938945c4418675cb77b0f64f334d342d00cef19cf10672e3a847"
-KILLED = (
-    b"3,1234,29634668360,-;oom-kill:constraint=CONSTRAINT_MEMCG,nodemask=(null),cpuset=%s,mems_allowed=0,"
-    b"oom_memcg=/kubepods/pod1,task_memcg=/kubepods/pod1/%s,task=sh,pid=30480,uid=0\n"
-)
-
-
-def test_the_victims_cgroup_tells_whose_kill_it_was() -> None:
-    other = b"0" * 64
-    assert is_oom_kill(KILLED % (ID.encode(), ID.encode()), ID.encode())
-    assert not is_oom_kill(KILLED % (ID.encode(), other), ID.encode())
-    assert not is_oom_kill(b"6,1,1,-;docker0: port 1 of " + ID.encode(), ID.encode())
-
 
 def test_a_kernel_log_that_cannot_be_read_tells_nothing(tmp_path: Path) -> None:
-    assert not was_oom_killed(ID, tmp_path / "none")
+    assert not was_oom_killed("f" * 64, tmp_path / "none")
 
 
 @pytest.mark.docker

@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from services.stats.adapters.kernel_log import KernelLog
 from services.stats.core.model import Targets
-from services.stats.core.oom import OomKill, parse_oom_kill
 from services.stats.core.targets import pod_target
 from services.stats.handlers.kills import MOST, Kills
 from shared.contracts.status import PodReport, RunningContainer
+from shared.kube.oom import OomKill, parse_oom_kill
 from shared.kube.status import ContainerState, ContainerStatus, PodStatus, StateTerminated
+from shared.runtime.kernel_log import KernelLog
 from tests.support.exposition import parse_exposition
 from tests.support.stats_node import POD, WEB, Node
 

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import logging
 import os
 from pathlib import Path
-
-log = logging.getLogger("podbus.stats.kernel_log")
 
 KERNEL_LOG = Path("/dev/kmsg")
 _RECORD_BYTES = 8192
@@ -18,14 +15,16 @@ class KernelLog:
     """Where /dev/kmsg can't be read (a container without it, or without CAP_SYSLOG) there is never a record."""
 
     def __init__(self, path: Path = KERNEL_LOG) -> None:
+        self.trouble = ""
+        """Why it can't be read; "" = it can."""
         try:
             self._descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         except OSError as error:
-            log.info("kills for memory are counted without the kernel's log path=%s error=%s", path, error)
-            self._descriptor = -1
+            self.trouble, self._descriptor = str(error), -1
 
     def oom_records(self) -> list[bytes]:
-        """Those that came since the last call; at first all that the kernel still has."""
+        """Those of kills for want of memory since the last call; at first all that the kernel still has: some
+        milliseconds."""
         found: list[bytes] = []
         while self._descriptor >= 0:
             try:
