@@ -18,7 +18,7 @@ from services.source.handlers.neighbours import Neighbours
 from services.source.handlers.publish import Publisher
 from services.source.handlers.queries import Queries, Source
 from services.source.handlers.url_source import UrlSource
-from services.source.ports import ApiServer
+from shared.apiserver.server import ApiServer
 from shared.contracts.registry import RELOAD, SOURCES
 from shared.runtime.event_ring import EventRing
 from shared.runtime.restart_event import tell_restart

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Sequence
+from typing import Protocol
 
 import msgspec
 
 from services.source.core.merge import Listing
 from services.source.core.state import StoredObject
-from shared.apiserver.errors import Answer
-
-if TYPE_CHECKING:
-    from shared.apiserver.client import WatchEvent
 
 
 class StoreUnavailable(Exception):
@@ -63,25 +59,4 @@ class Manifests(Protocol):
 
     async def changed(self) -> None:
         """Return when something there may have changed: a hint."""
-        ...
-
-
-class ApiServer(Protocol):
-    """The Kubernetes API server that this node has joined."""
-
-    async def request(
-        self,
-        method: str,
-        path: str,
-        *,
-        query: Mapping[str, str] | None = None,
-        body: bytes = b"",
-        content_type: str = "application/json",
-        within: float = 30.0,
-    ) -> Answer:
-        """Raises Unreachable."""
-        ...
-
-    def watch(self, path: str, query: Mapping[str, str], *, silence: float = 360.0) -> AsyncIterator[WatchEvent]:
-        """Until the server ends it. Raises ApiError (410: list anew), Unreachable."""
         ...

@@ -14,7 +14,7 @@ from services.status.handlers.lease import NodeLease
 from services.status.handlers.node_registration import NodeRegistration
 from services.status.handlers.node_status import NodeStatus
 from services.status.handlers.own_events import OwnEvents
-from services.status.ports import ApiServer
+from shared.apiserver.server import Requests
 from shared.bus import BucketWatch
 from shared.contracts.registry import EVENTS_HAND_OVER, EVENTS_QUERY, STATUS
 from shared.kube.allocatable import reservation_faults
@@ -97,7 +97,7 @@ def _api_server(settings: Settings) -> ApiClient | None:
     return ApiClient(settings.kubeconfig, f"podbus/{package_version()}")
 
 
-def _node_tasks(context: Context, server: ApiServer, node: NodeStatus) -> dict[str, Forever]:
+def _node_tasks(context: Context, server: Requests, node: NodeStatus) -> dict[str, Forever]:
     """Those that keep the Node and its Lease at the API server."""
     settings, clock = context.settings, context.clock
     rng = Random()  # noqa: S311 - jitter

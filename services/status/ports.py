@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Protocol
 
 from services.status.core.model import NodeMemory, Observation
-from shared.apiserver.errors import Answer
 from shared.contracts.events import Event, RecordedEvent
 
 
@@ -46,22 +45,4 @@ class NodeProbe(Protocol):
     def observe(self, image_root: str) -> Observation:
         """Look at the machine. `image_root`: the engine's root directory, "" = unknown. Never raises: what can't be
         read is None."""
-        ...
-
-
-class ApiServer(Protocol):
-    """The Kubernetes API server that this node has joined."""
-
-    async def request(
-        self,
-        method: str,
-        path: str,
-        *,
-        query: Mapping[str, str] | None = None,
-        body: bytes = b"",
-        content_type: str = "application/json",
-        within: float = 30.0,
-    ) -> Answer:
-        """Ask once. Raises Unreachable when nothing was answered within so many seconds; whatever code was answered is
-        an Answer."""
         ...

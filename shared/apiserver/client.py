@@ -13,9 +13,6 @@ from shared.apiserver.connection import Connection, open_connection
 from shared.apiserver.errors import Answer, Unreachable, error_of
 from shared.apiserver.link import Link, LinkFiles
 
-MERGE = "application/merge-patch+json"
-STRATEGIC = "application/strategic-merge-patch+json"
-
 _CONNECT_SECONDS = 10.0
 _LARGEST_ANSWER = 256 << 20
 _LONGEST_LINE = 32 << 20

@@ -22,7 +22,7 @@ class Call:
 
 
 class ModelApiServer:
-    """services.status.ports.ApiServer."""
+    """shared.apiserver.server.Requests."""
 
     def __init__(self, time: Callable[[], float]) -> None:
         self._time = time

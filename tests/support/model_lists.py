@@ -14,7 +14,7 @@ from shared.apiserver.errors import Answer, Unreachable, error_of
 
 
 class ModelLists:
-    """services.source.ports.ApiServer."""
+    """shared.apiserver.server.ApiServer."""
 
     def __init__(self) -> None:
         self.version = 1

@@ -9,7 +9,7 @@ from services.source.core.api_pods import ApiListing
 from services.source.core.merge import SourcePlan
 from services.source.handlers.feed import Feed, FeedContext
 from services.source.handlers.reflector import Reflector
-from services.source.ports import ApiServer
+from shared.apiserver.server import ApiServer
 
 _SETTLE_SECONDS = 0.02
 """Changes that come together are taken together."""

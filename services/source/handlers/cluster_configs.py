@@ -9,7 +9,7 @@ from random import Random
 from services.source.core.manifest import ObjectKey
 from services.source.core.reflected import JsonObject
 from services.source.handlers.reflector import Reflector
-from services.source.ports import ApiServer
+from shared.apiserver.server import ApiServer
 from shared.bus import RemoteError
 
 _ANSWER_SECONDS = 1.5

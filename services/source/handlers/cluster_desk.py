@@ -9,7 +9,7 @@ from services.source.core.service_variables import service_variables
 from services.source.handlers.configs import ConfigDesk
 from services.source.handlers.reflector import Reflector
 from services.source.handlers.tokens import Tokens
-from services.source.ports import ApiServer
+from shared.apiserver.server import ApiServer
 from shared.bus import Bus, RemoteError
 from shared.contracts.configs import ServicesQuery, ServiceVariables, TokenData, TokenQuery
 from shared.contracts.registry import SERVICES_OF_POD, TOKEN

@@ -11,8 +11,8 @@ from typing import Any
 import msgspec
 
 from services.source.core.reflected import JsonObject, Reflected, expired, listed, told
-from services.source.ports import ApiServer
 from shared.apiserver.errors import ApiError, Unreachable
+from shared.apiserver.server import ApiServer
 from shared.runtime.backoff import Delays
 
 log = logging.getLogger("podbus.source.reflector")

@@ -8,8 +8,8 @@ from collections.abc import Collection
 import msgspec
 
 from services.source.core.tokens import IssuedToken, JsonObject, issued_token, token_request
-from services.source.ports import ApiServer
 from shared.apiserver.errors import ApiError, Unreachable
+from shared.apiserver.server import Requests
 from shared.bus import RemoteError
 from shared.runtime.clock import Clock
 
@@ -20,7 +20,7 @@ _WITHIN_SECONDS = 1.5
 
 
 class Tokens:
-    def __init__(self, server: ApiServer, clock: Clock) -> None:
+    def __init__(self, server: Requests, clock: Clock) -> None:
         self._server = server
         self._clock = clock
         self._issued: dict[tuple[str, str, int], IssuedToken] = {}

@@ -18,8 +18,8 @@ from services.status.core.lease import (
     renewed,
     seconds_to_next,
 )
-from services.status.ports import ApiServer
 from shared.apiserver.errors import ApiError, Unreachable
+from shared.apiserver.server import Requests
 from shared.runtime.backoff import Delays
 from shared.runtime.clock import Clock
 
@@ -34,7 +34,7 @@ class NodeLease:
     """`run` is a guarded task."""
 
     def __init__(
-        self, server: ApiServer, clock: Clock, name: str, seconds: int, uid: Callable[[], str], rng: Random
+        self, server: Requests, clock: Clock, name: str, seconds: int, uid: Callable[[], str], rng: Random
     ) -> None:
         """`seconds`: the lease's duration. `uid`: the Node's, "" while it isn't known."""
         self._server = server

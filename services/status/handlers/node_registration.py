@@ -13,8 +13,8 @@ from services.status.core.node import Node
 from services.status.core.node_patch import StatusPatch, Told, remembered, status_patch
 from services.status.core.registration import FIRST_DELAY, LONGEST_DELAY, Joining, correction, first_node
 from services.status.core.remote_node import RemoteNode, parse_remote_node
-from services.status.ports import ApiServer
 from shared.apiserver.errors import ApiError, Unreachable
+from shared.apiserver.server import STRATEGIC, Requests
 from shared.runtime.backoff import Delays
 from shared.runtime.clock import Clock
 
@@ -23,7 +23,6 @@ log = logging.getLogger("podbus.status.registration")
 CALL_SECONDS = 10.0
 TRIES = 5
 """kubelet 1.36: of one update, at once one after another."""
-_MERGE = "application/strategic-merge-patch+json"
 _NODES = "/api/v1/nodes"
 _FAILURES = (ApiError, Unreachable, msgspec.MsgspecError)
 
@@ -32,7 +31,7 @@ class NodeRegistration:
     """`run` is a guarded task; `tell` gives it the newest Node."""
 
     def __init__(
-        self, server: ApiServer, clock: Clock, joining: Joining, on_remote: Callable[[RemoteNode], None], rng: Random
+        self, server: Requests, clock: Clock, joining: Joining, on_remote: Callable[[RemoteNode], None], rng: Random
     ) -> None:
         """`on_remote`: called with each Node that was read."""
         self._server = server
@@ -148,7 +147,7 @@ class NodeRegistration:
             "PATCH",
             f"{_path(node)}/status",
             body=msgspec.json.encode(patch),
-            content_type=_MERGE,
+            content_type=STRATEGIC,
             within=CALL_SECONDS,
         )
         answer.check()

@@ -12,6 +12,7 @@ import pytest
 
 from shared.apiserver.client import ApiClient, WatchEvent
 from shared.apiserver.errors import ApiError, Unreachable
+from tests.support.eventually import eventually_async
 
 Handler = Callable[[bytes, asyncio.StreamReader, asyncio.StreamWriter], Awaitable[bool]]
 """(head of the request, the rest, the way back) -> whether the connection stays open."""
@@ -161,12 +162,7 @@ async def test_a_kubeconfig_that_changes_counts_from_the_next_request_on(tmp_pat
             await client.request("GET", "/x")
             return b"Bearer newer" in server.heads[-1]
 
-        for _ in range(100):  # its files are looked at once a second at most
-            if await is_used():
-                break
-            await asyncio.sleep(0.05)
-        else:
-            pytest.fail("the old token is used for ever")
+        await eventually_async(is_used, within=10)  # its files are looked at once a second at most
         client.close()
 
 
