@@ -35,6 +35,8 @@ _RETRY_SECONDS = 5.0
 MOST_CONNECTIONS = 4000
 """Of one port; less where the process may not open so many files. One more is closed at once."""
 _SPARE_FILES = 200
+_TELL_SECONDS = 10.0
+"""Between two log lines about refused connections."""
 _LARGEST_TAIL = 64 << 10
 """Of what a client sends before its upgrade is answered; then it's no longer read."""
 
@@ -54,7 +56,7 @@ class _Protocol(HttpToolsProtocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
         if len(self.connections) > _most_connections():
-            log.warning("a connection is refused: there are %d", len(self.connections))
+            _tell_refusal(len(self.connections), self.loop.time())
             self.transport.abort()
             return
         self.timeout_keep_alive_task = self.loop.call_later(KEEP_ALIVE_SECONDS, self.timeout_keep_alive_handler)
@@ -246,6 +248,16 @@ class HttpListener:
                     raise
                 log.error("%s; again in %.0f s", error.strerror, _RETRY_SECONDS)
             await asyncio.sleep(_RETRY_SECONDS)
+
+
+_told_at: list[float] = []
+"""When a refusal was logged last: a flood of connections must not be one of lines."""
+
+
+def _tell_refusal(number: int, now: float) -> None:
+    if not _told_at or now - _told_at[0] > _TELL_SECONDS:
+        _told_at[:] = [now]
+        log.warning("connections are refused: there are %d", number)
 
 
 def _most_connections() -> int:
