@@ -68,14 +68,14 @@ class HeldPermit:
 
     def __init__(self, permits: Permits) -> None:
         self._permits = permits
-        self.is_held = False
+        self._is_held = False
 
     async def acquire(self) -> None:
-        if not self.is_held:
+        if not self._is_held:
             await self._permits.acquire()
-            self.is_held = True
+            self._is_held = True
 
     def release(self) -> None:
-        if self.is_held:
-            self.is_held = False
+        if self._is_held:
+            self._is_held = False
             self._permits.release()

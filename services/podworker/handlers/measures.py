@@ -142,7 +142,7 @@ def worker_gauges(
         "kubelet_pleg_last_seen_seconds",
         "Timestamp in seconds when PLEG was last seen active.",
         (),
-        lambda: {(): relist.listed_at},
+        lambda: {(): relist.listed_at} if relist.listed_at else {},  # a worker that begins has seen nothing yet
         merge="min",
     )
     metrics.gauge(

@@ -101,8 +101,7 @@ class PlanImages:
     async def _pull_from_registry(
         self, action: PullImage, present: ImageInfo | None, credentials: list[Credential]
     ) -> ImageInfo | None:
-        """A pull holds a place among the pulls, and no permit for starts meanwhile."""
-        had_permit = self._permit.is_held
+        """A pull holds a place among the pulls, and no permit for starts meanwhile: what comes next asks for one."""
         self._permit.release()
         clock = self._with.clock
         self._outcome.events.append(events_text.pulling(action.container, action.reference))
@@ -135,8 +134,6 @@ class PlanImages:
             return None
         finally:
             self._waiting = None
-            if had_permit:
-                await self._permit.acquire()
         self._outcome.events.append(
             events_text.pulled(action.container, action.reference, now - began_at, now - asked_at, image.size)
         )
