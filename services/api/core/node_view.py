@@ -98,6 +98,7 @@ class NodeView:
         self._node: bytes | None = None
         self._heard: dict[int, float] = {}
         self._body: bytes | None = None
+        self._tally: Tally | None = None
         self.problems: dict[str, str] = {}
         """Messages that can't be read, by key, until they change."""
 
@@ -163,6 +164,8 @@ class NodeView:
 
     def _set_report(self, uid: str, raw: bytes | None) -> None:
         entry = self._pods.setdefault(uid, _Entry())
+        if raw != entry.report:
+            self._tally = None
         if raw is None and not entry.wanted:
             del self._pods[uid]
             self._body = None
@@ -199,9 +202,11 @@ class NodeView:
         return wanted, len(self._pods) - wanted
 
     def tally(self) -> Tally:
-        """Pods and containers by what they do."""
-        found = (self._decode(POD_REPORT.key(uid), entry.report, Reported) for uid, entry in self._pods.items())
-        return tally(report for report in found if report is not None)
+        """Pods and containers by what they do. Counted anew only when a report has changed."""
+        if self._tally is None:
+            found = (self._decode(POD_REPORT.key(uid), entry.report, Reported) for uid, entry in self._pods.items())
+            self._tally = tally(report for report in found if report is not None)
+        return self._tally
 
     def markers(self) -> list[SourceMarker]:
         decoded = (

@@ -260,3 +260,17 @@ def test_an_engine_that_was_not_reported_for_three_times_its_period_is_told() ->
     view.change_status(RUNTIME_REPORT.key(), msgspec.json.encode(report))
     assert view.stale(135.0) is None
     assert view.stale(136.0) == "the engine was last reported 36 s ago: what is shown may be old"
+
+
+def test_pods_are_counted_as_they_are_reported_now() -> None:
+    view = NodeView(started_at=0.0)
+    running = {"phase": "Running", "qosClass": "BestEffort"}
+    ended = {"phase": "Succeeded", "qosClass": "BestEffort"}
+    assert view.tally().running_pods == 0
+    view.change_status(*_report("a", status=running))
+    view.change_status(*_report("b", status=running))
+    assert view.tally().running_pods == 2
+    view.change_status(*_report("a", status=ended))
+    assert view.tally().running_pods == 1
+    view.list_status({})
+    assert view.tally().running_pods == 0
