@@ -73,8 +73,7 @@ class Command:
 
 def exec_rows(node: BenchNode, rounds: int) -> list[Row]:
     """exec of true; bytes out of a container; bytes into one; a log of 200,000 lines."""
-    node.drop([POD], command=_WRITES_LOG)
-    node.wait_running(1, every=0.05, within=_READY_SECONDS)
+    _begin(node, POD, _WRITES_LOG)
     endpoint = node.endpoint
     times = [_seconds(lambda: _run(endpoint, ["true"])) for _ in range(4 * rounds)]
     out = [_OUT_BYTES / _seconds(lambda: _out(endpoint)) / 1e6 for _ in range(rounds)]
@@ -89,10 +88,16 @@ def exec_rows(node: BenchNode, rounds: int) -> list[Row]:
     ]
 
 
+def _begin(node: BenchNode, name: str, command: list[str]) -> None:
+    """Beside the pods of other rows."""
+    others = node.running()
+    node.drop([name], command=command)
+    node.wait_running(others + 1, every=0.05, within=_READY_SECONDS)
+
+
 def tail_row(node: BenchNode, rounds: int) -> Row:
     """The first byte of the last ten lines of a log of one GiB."""
-    node.drop([BIG_POD], command=_WRITES_BIG_LOG)
-    node.wait_running(1, every=0.05, within=_READY_SECONDS)
+    _begin(node, BIG_POD, _WRITES_BIG_LOG)
     endpoint = node.endpoint
     began = time.monotonic()
     while b"that is all" not in _log_bytes(endpoint, BIG_POD, "tailLines=1&limitBytes=4096")[1]:
