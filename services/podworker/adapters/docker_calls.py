@@ -8,12 +8,14 @@ import os
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, TypeVar
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from services.podworker.ports import RuntimeUnavailable
 
 if TYPE_CHECKING:
     from docker import APIClient
+    from requests import PreparedRequest, Response
 
 _log = logging.getLogger("podbus.podworker.docker_calls")
 
@@ -32,9 +34,14 @@ class DockerCalls:
     and the version of the API is agreed on when the client is made.
     """
 
-    def __init__(self, name: str, threads: int, base_url: str | None = None) -> None:
+    def __init__(
+        self, name: str, threads: int, base_url: str | None = None, silence_seconds: int | None = None
+    ) -> None:
+        """`silence_seconds`: how long a streamed answer may bring nothing; None = for ever, as the engine's events
+        do."""
         self.base_url = base_url or os.environ.get("DOCKER_HOST") or DEFAULT_SOCKET
         self._threads = threads
+        self._silence_seconds = silence_seconds
         self._executor = ThreadPoolExecutor(threads, thread_name_prefix=name)
         self._lock = threading.Lock()
         self._client: APIClient | None = None
@@ -48,15 +55,19 @@ class DockerCalls:
         """Don't wait: a call in flight is finished by the engine whether or not anybody listens."""
         self._executor.shutdown(wait=False, cancel_futures=True)
 
-    def client(self, timeout: int = CALL_TIMEOUT_SECONDS) -> APIClient:
+    def client(self) -> APIClient:
         """A new client. Blocks for one request (GET /version). Raises RuntimeUnavailable."""
         from docker import APIClient
         from docker.errors import DockerException
 
         try:
-            client = APIClient(base_url=self.base_url, version="auto", timeout=timeout, max_pool_size=self._threads)
+            client = APIClient(
+                base_url=self.base_url, version="auto", timeout=CALL_TIMEOUT_SECONDS, max_pool_size=self._threads
+            )
             # A quarter of each call's CPU would go into looking for proxies: the engine is on this machine.
             client.trust_env = False
+            if self._silence_seconds is not None:
+                client.send = partial(_send, client.send, self._silence_seconds)  # type: ignore[method-assign]
             return client
         except DockerException as error:
             raise RuntimeUnavailable(f"the container engine at {self.base_url} doesn't answer: {error}") from error
@@ -87,3 +98,20 @@ def connection_errors() -> tuple[type[Exception], ...]:
     from urllib3.exceptions import HTTPError
 
     return (RequestException, HTTPError, ConnectionError, TimeoutError)
+
+
+def _send(send: Callable[..., Response], seconds: int, request: PreparedRequest, **kwargs: Any) -> Response:
+    """docker-py asks for streamed answers without any limit."""
+    if kwargs.get("timeout") is None:
+        kwargs["timeout"] = seconds
+    return send(request, **kwargs)
+
+
+def is_silence(error: Exception) -> bool:
+    """Of connection_errors: whether the engine is there, but nothing came for the client's timeout."""
+    from requests.exceptions import ConnectionError as Lost
+    from requests.exceptions import ReadTimeout
+    from urllib3.exceptions import ReadTimeoutError
+
+    inner = error.args[0] if isinstance(error, Lost) and error.args else error
+    return isinstance(inner, (ReadTimeout, ReadTimeoutError))

@@ -16,7 +16,7 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from services.podworker.adapters.docker_calls import DockerCalls
+from services.podworker.adapters.docker_calls import DockerCalls, connection_errors, is_silence
 from services.podworker.adapters.docker_translate import image_info
 from services.podworker.core.image_credentials import Credential
 from services.podworker.core.images import inspect_failure, pull_failure
@@ -27,7 +27,11 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger("podbus.podworker.docker_images")
 
-PULL_THREADS = 4
+PULL_THREADS = 32
+"""Those who wait count their pulls (maxParallelImagePulls); a pull given up holds its thread until the engine says
+something or is silent for too long. Threads come only as they are needed."""
+SILENCE_SECONDS = 60
+"""kubelet 1.20's --image-pull-progress-deadline."""
 QUERY_THREADS = 2
 LOCK_POLL_SECONDS = 0.1
 
@@ -80,12 +84,13 @@ class _Flight:
 
 class DockerImages:
     """ImageService (services.podworker.ports). `run_dir` holds the locks of the pulls, shared by the
-    workers."""
+    workers. A pull of which the engine tells nothing for `silence_seconds` has failed: the registry sends no more."""
 
-    def __init__(self, run_dir: Path, base_url: str | None = None) -> None:
+    def __init__(self, run_dir: Path, base_url: str | None = None, silence_seconds: int = SILENCE_SECONDS) -> None:
         self._run_dir = run_dir
         self._queries = DockerCalls("docker-images", QUERY_THREADS, base_url)
-        self._pulls = DockerCalls("docker-pull", PULL_THREADS, base_url)
+        self._pulls = DockerCalls("docker-pull", PULL_THREADS, base_url, silence_seconds)
+        self._silence_seconds = silence_seconds
         self._flights: dict[tuple[str, str], _Flight] = {}
 
     def close(self) -> None:
@@ -107,6 +112,7 @@ class DockerImages:
         flight = self._flights.setdefault(wanted.key, wanted)
         if flight is wanted:
             flight.task = asyncio.create_task(self._fly(flight), name=f"pull {reference}")
+            flight.task.add_done_callback(_notice)
         assert flight.task is not None
         flight.listeners.append(progress)
         try:
@@ -134,7 +140,13 @@ class DockerImages:
             if after is not None and after != before:
                 # Another worker has just pulled it.
                 return after
-            _fetch(client, flight)
+            try:
+                _fetch(client, flight)
+            except connection_errors() as error:
+                if not is_silence(error):
+                    raise
+                text = f"failed to pull image {reference}: nothing came for {self._silence_seconds} s"
+                raise ImagePullFailed("ErrImagePull", text) from error
         found = _inspect(client, reference)
         if found is None:
             raise ImagePullFailed("ErrImagePull", f"{reference} isn't there after its pull")
@@ -159,6 +171,12 @@ class DockerImages:
             yield waited
         finally:
             os.close(lock)
+
+
+def _notice(task: asyncio.Task[ImageInfo]) -> None:
+    """Its error is for those who wait; when nobody does any more, it's no news."""
+    if not task.cancelled():
+        task.exception()
 
 
 def _fetch(client: APIClient, flight: _Flight) -> None:

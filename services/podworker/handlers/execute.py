@@ -86,7 +86,7 @@ class Execution:
             self._permit.release()
 
     def give_up(self) -> None:
-        """The pod is to end: nothing starts any more, and no pull is waited for."""
+        """The pod is to end, or to go on elsewhere: nothing starts any more, and no pull is waited for."""
         self._images.give_up()
 
     async def _act_on(self, actions: Sequence[Action]) -> None:

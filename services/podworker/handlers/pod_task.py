@@ -112,9 +112,12 @@ class PodTask:
             self._confirmed_at = self.context.executor.clock.boot_seconds()
 
     def stop(self) -> None:
-        """End after the current look: the slot goes to another worker."""
+        """End after the current look: the slot goes to another worker. A pull that is under way isn't waited for: the
+        next owner asks for it, and the engine has kept the layers."""
         self._stopping = True
         self._woken.set()
+        if self._execution is not None:
+            self._execution.give_up()
 
     async def run(self) -> None:
         """Until the pod is gone or the slot goes. Never raises: an error of one pod is that pod's."""

@@ -45,7 +45,7 @@ class PlanImages:
         return self._given_up
 
     def give_up(self) -> None:
-        """The pod is to end: a pull that is under way is waited for no longer, and none begins."""
+        """The pod is to end, or to go on elsewhere: a pull under way is waited for no longer, and none begins."""
         self._given_up = True
         if self._waiting is not None:
             self._waiting.reschedule(asyncio.get_running_loop().time())
@@ -129,7 +129,9 @@ class PlanImages:
         except TimeoutError:
             if not self._given_up:
                 raise
-            log.info("pull given up, the pod is to end pod=%s image=%s", self._outcome.pod_name, action.reference)
+            log.info(
+                "pull given up, it ends or goes elsewhere pod=%s image=%s", self._outcome.pod_name, action.reference
+            )
             self.skipped.add(action.container)
             return None
         finally:

@@ -26,6 +26,9 @@ EVERY_SECONDS = 60.0
 """cAdvisor: the period of its disk walks."""
 LONGEST_SECONDS = 20 * EVERY_SECONDS
 """cAdvisor: how far the period grows with what fails or takes long."""
+RETRY_SECONDS = 1.0
+"""After the first walk that failed: a container that just started may have no directory yet, or the engine's root
+isn't known yet."""
 SHARE = 0.02
 """Of the time, at most, that one directory is being walked."""
 _USAGE_SECONDS = 5.0
@@ -38,6 +41,7 @@ class _Walk:
     path: Callable[[], str | None]
     due: float
     period: float = EVERY_SECONDS
+    retry: float = RETRY_SECONDS
     size: DirectorySize | None = None
 
 
@@ -98,7 +102,7 @@ class Disk:
                 await asyncio.to_thread(self.walk, due[:BATCH])
                 continue
             try:
-                await asyncio.wait_for(self._changed.wait(), EVERY_SECONDS / 6)
+                await asyncio.wait_for(self._changed.wait(), self._until_due())
             except TimeoutError:
                 continue
 
@@ -114,12 +118,22 @@ class Disk:
             found = self._directories.size(path) if path else None
             took = self._clock.boot_seconds() - began
             if found is None:
-                walk.period = min(LONGEST_SECONDS, walk.period * 2)
+                walk.period, walk.retry = walk.retry, min(LONGEST_SECONDS, walk.retry * 2)
                 log.debug("directory can't be walked path=%s next_in=%.0f", path, walk.period)
             else:
-                walk.period = min(LONGEST_SECONDS, max(EVERY_SECONDS, took / SHARE))
+                walk.period, walk.retry = min(LONGEST_SECONDS, max(EVERY_SECONDS, took / SHARE)), RETRY_SECONDS
                 walk.size = DirectorySize(at=self._clock.now(), used_bytes=found[0], inodes=found[1])
             walk.due = self._clock.boot_seconds() + walk.period
+
+    def _until_due(self) -> float:
+        """Seconds that `run` may sleep."""
+        next_due = min((walk.due for walk in self._all()), default=float("inf"))
+        return min(EVERY_SECONDS / 6, max(RETRY_SECONDS, next_due - self._clock.boot_seconds()))
+
+    def _all(self) -> Iterable[_Walk]:
+        yield from self._walks.values()
+        for pod in self._pods.values():
+            yield from pod.walks.values()
 
     def _due(self) -> list[_Walk]:
         now = self._clock.boot_seconds()
@@ -128,8 +142,7 @@ class Disk:
                 pod.due = now + EVERY_SECONDS
                 pod.volumes = self._directories.volumes(uid)
                 pod.walks = {one.path: pod.walks.get(one.path) or _fixed(one.path, now) for one in pod.volumes}
-        walks = [*self._walks.values(), *(walk for pod in self._pods.values() for walk in pod.walks.values())]
-        return sorted((walk for walk in walks if walk.due <= now), key=lambda walk: walk.due)
+        return sorted((walk for walk in self._all() if walk.due <= now), key=lambda walk: walk.due)
 
     def _paths(self, pod: PodTarget) -> Iterable[tuple[str, Callable[[], str | None]]]:
         ids = [(one.id, one.pid) for one in pod.containers]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
@@ -188,6 +189,44 @@ async def test_a_pull_that_nobody_waits_for_is_given_up(open_engine: Open) -> No
     await eventually_async(lambda: engine.pulls == 2, within=5)
     never.set()
     await again
+
+
+async def test_a_registry_that_stands_still_fails_the_pull(tmp_path: Path, socket_dir: Path) -> None:
+    """The engine waits for ever; the pod's back-off has to begin."""
+    never = threading.Event()
+
+    def stalled() -> Iterator[dict[str, Any]]:
+        yield downloading("a", 1, 2)
+        never.wait(30)
+
+    engine = FakeRegistryEngine(socket_dir / "s.sock", stalled)
+    images = DockerImages(tmp_path, engine.url, silence_seconds=1)
+    with pytest.raises(ImagePullFailed, match=f"failed to pull image {REFERENCE}: nothing came for 1 s"):
+        await images.pull_image(REFERENCE, ignore)
+    never.set()
+    images.close()
+    engine.close()
+
+
+async def test_a_failed_pull_without_a_waiter_is_no_error_of_the_loop(open_engine: Open) -> None:
+    told: list[dict[str, Any]] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _loop, context: told.append(context))
+    never = threading.Event()
+    engine, images, _ = open_engine(lambda: slowly([downloading("a", 1, 2)], never))
+    waiting = asyncio.create_task(images.pull_image(REFERENCE, ignore))
+    await eventually_async(lambda: engine.pulls == 1, within=5)
+    waiting.cancel()
+    await asyncio.wait([waiting])
+    del waiting
+
+    def is_over() -> bool:
+        gc.collect()
+        return not any(one.get_name().startswith("pull ") for one in asyncio.all_tasks())
+
+    await eventually_async(is_over, within=5)
+    gc.collect()
+    assert told == []
+    never.set()
 
 
 async def test_closing_ends_a_pull_that_would_never_end(open_engine: Open) -> None:

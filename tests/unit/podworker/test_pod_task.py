@@ -95,6 +95,20 @@ async def test_a_pod_that_is_to_end_does_not_wait_for_its_pull(tmp_path: Path) -
     assert "Pulled" not in [event.reason for event in store.pending_events(10)]
 
 
+async def test_a_pull_does_not_hold_up_the_slot_that_goes(tmp_path: Path) -> None:
+    """The pod stays as it is, for the next owner; nothing of it starts here any more."""
+    db_upgrade(tmp_path)
+    engine, store = Downloading(), SqlitePodStore(tmp_path)
+    task = a_task(engine, store)
+    running = asyncio.create_task(task.run())
+    await asyncio.wait_for(engine.pulling.wait(), 10)
+    task.stop()
+    await asyncio.wait_for(running, 10)
+    assert engine.was_left
+    assert not engine.containers
+    assert row(store).restarts == {}
+
+
 async def test_a_wake_for_another_reason_leaves_the_pull_alone(tmp_path: Path) -> None:
     db_upgrade(tmp_path)
     engine, store = Downloading(), SqlitePodStore(tmp_path)
