@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from random import Random
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from services.status.adapters.event_store import SqliteEventStore
 from services.status.adapters.node_probe import MachineProbe
 from services.status.core.model import NodeSettings, Observation
-from services.status.core.registration import Joining
 from services.status.handlers.events import Events
-from services.status.handlers.lease import NodeLease
-from services.status.handlers.node_registration import NodeRegistration
 from services.status.handlers.node_status import NodeStatus
 from services.status.handlers.own_events import OwnEvents
-from shared.apiserver.server import Requests
+from services.status.joined import join
 from shared.bus import BucketWatch
 from shared.contracts.registry import EVENTS_HAND_OVER, EVENTS_QUERY, STATUS
 from shared.kube.allocatable import reservation_faults
@@ -46,9 +43,23 @@ async def build(context: Context) -> Service:
     )
     tasks: dict[str, Forever] = {"node": node.run, "prune": events.prune}
     server = _api_server(settings)
+    pods = None
     if server is not None:
-        tasks |= _node_tasks(context, server, node)
-    watch = BucketWatch(bus, STATUS, node.on_list, node.on_change)
+        joined = join(context, server, node, events)
+        tasks |= joined.tasks
+        pods = joined.pods
+
+    def on_list(entries: Mapping[str, bytes]) -> None:
+        node.on_list(entries)
+        if pods is not None:
+            pods.on_status_list(entries)
+
+    def on_change(key: str, value: bytes | None) -> None:
+        node.on_change(key, value)
+        if pods is not None:
+            pods.on_status_change(key, value)
+
+    watch = BucketWatch(bus, STATUS, on_list, on_change)
 
     def reconnected() -> None:
         """The bus tells of its own end only so."""
@@ -95,29 +106,6 @@ def _api_server(settings: Settings) -> ApiClient | None:
     from shared.apiserver.client import ApiClient  # with what it needs only where there is an API server
 
     return ApiClient(settings.kubeconfig, f"podbus/{package_version()}")
-
-
-def _node_tasks(context: Context, server: Requests, node: NodeStatus) -> dict[str, Forever]:
-    """Those that keep the Node and its Lease at the API server."""
-    settings, clock = context.settings, context.clock
-    rng = Random()  # noqa: S311 - jitter
-    registration = NodeRegistration(server, clock, _joining(settings), node.note_remote, rng)
-    node.report_to(registration.tell)
-    lease = NodeLease(
-        server, clock, settings.node_name, settings.config.node_lease_duration, lambda: registration.uid, rng
-    )
-    return {"registration": registration.run, "lease": lease.run}
-
-
-def _joining(settings: Settings) -> Joining:
-    config = settings.config
-    return Joining(
-        register=config.register_node,
-        labels=settings.node_labels,
-        taints=config.register_with_taints,
-        provider_id=config.provider_id,
-        report_seconds=config.node_report_seconds,
-    )
 
 
 def _check_reservations(settings: Settings, seen: Observation) -> None:

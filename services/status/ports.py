@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
+from services.status.core.aggregate import Tally
 from services.status.core.model import NodeMemory, Observation
 from shared.contracts.events import Event, RecordedEvent
 
@@ -16,8 +17,9 @@ class StoreUnavailable(Exception):
 class EventStore(Protocol):
     """The event history. When a method returns, what it did is committed; when it raises, nothing was done."""
 
-    def record(self, events: Sequence[Event], now: float) -> None:
-        """Count each event once, however often it is handed over. Raises StoreUnavailable."""
+    def record(self, events: Sequence[Event], now: float) -> dict[str, Tally]:
+        """Count each event once, however often it is handed over; what was counted now, by key. Raises
+        StoreUnavailable."""
         ...
 
     def query(self, *, namespace: str, name: str, uid: str, limit: int) -> list[RecordedEvent]:
@@ -36,8 +38,8 @@ class NodeStore(Protocol):
         """None = nothing yet. Raises StoreUnavailable."""
         ...
 
-    def save_node(self, memory: NodeMemory, events: Sequence[Event], now: float) -> None:
-        """Both or neither: a flip is told once. Raises StoreUnavailable."""
+    def save_node(self, memory: NodeMemory, events: Sequence[Event], now: float) -> dict[str, Tally]:
+        """Both or neither: a flip is told once; what was counted now, by key. Raises StoreUnavailable."""
         ...
 
 

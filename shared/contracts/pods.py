@@ -52,6 +52,18 @@ class SkippedFile(msgspec.Struct, frozen=True, kw_only=True):
     reason: str
 
 
+class MirrorPod(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The picture of a static pod at the API server."""
+
+    namespace: str
+    name: str
+    uid: str
+    """Its own, not the static pod's."""
+    hash: str
+    """Of the static pod that it shows: the annotation kubernetes.io/config.mirror."""
+    deleting: bool = False
+
+
 class SourceMarker(Envelope, frozen=True, kw_only=True):
     """`source.<name>`: written after the pods of a complete listing. Only a ready marker that doesn't list a UID makes
     that pod go: an empty or missing bucket never does."""
@@ -67,3 +79,5 @@ class SourceMarker(Envelope, frozen=True, kw_only=True):
     errors: list[FileProblem] = []
     warnings: list[FileProblem] = []
     skipped: list[SkippedFile] = []
+    mirrors: list[MirrorPod] = []
+    """Of this node, as the API server has them; only in the marker of the API."""

@@ -9,6 +9,7 @@ from services.podworker.core.container_states import Statuses
 from services.podworker.core.model import Failure, ResizePending, Resizing
 from services.podworker.core.restart_rules import RESTART_ALL
 from shared.kube.pod import GivenCondition, Pod, is_sidecar
+from shared.kube.pod_conditions import NODE_CONDITIONS
 from shared.kube.status import ConditionStatus, PodCondition, PodPhase, PodStatus
 from shared.kube.times import rfc3339
 
@@ -20,13 +21,6 @@ POD_FAILED = "PodFailed"
 DISRUPTION_TARGET = "DisruptionTarget"
 DISRUPTIONS = ("Evicted", "Preempting", "Terminated")
 """Reasons of a failure that isn't the pod's own doing: eviction, preemption, the node's shutdown."""
-OWNED = frozenset(
-    (
-        *("PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady", "PodScheduled", DISRUPTION_TARGET),
-        *("PodResizePending", "PodResizeInProgress", "AllContainersRestarting"),
-    )
-)
-"""Written by the node; all others are kept as they were given."""
 
 
 class _Answer(NamedTuple):
@@ -102,7 +96,7 @@ def _given(conditions: Iterable[GivenCondition], now: float) -> list[PodConditio
             message=given.message,
         )
         for given in conditions
-        if given.type not in OWNED
+        if given.type not in NODE_CONDITIONS
     ]
 
 

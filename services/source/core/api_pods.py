@@ -19,19 +19,14 @@ from services.source.core.problems import Problem, Severity
 from services.source.core.state import FileState, SourceObject, SourceState
 from services.source.core.static_pods import CONFIG_MIRROR, CONFIG_SEEN, CONFIG_SOURCE, content_hash
 from services.source.core.unsupported import MESSAGE, refuse_unsupported
+from shared.contracts.pods import MirrorPod
 from shared.kube.pod import Pod
+from shared.kube.pod_conditions import NODE_CONDITIONS
 
 JsonObject = dict[str, Any]
 
 _BOOKKEEPING = ("managedFields", "resourceVersion", "selfLink")
 """Changes with every write, whatever is written."""
-_NODE_CONDITIONS = frozenset(
-    (
-        *("PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady", "PodScheduled", "DisruptionTarget"),
-        *("PodResizePending", "PodResizeInProgress", "AllContainersRestarting"),
-    )
-)
-"""What the node itself writes comes back in each list, and is no news."""
 _REFUSED_PROJECTIONS = ("clusterTrustBundle", "podCertificate")
 
 
@@ -73,6 +68,11 @@ def is_mirror(pod: JsonObject) -> bool:
     return CONFIG_MIRROR in ((pod.get("metadata") or {}).get("annotations") or {})
 
 
+def mirrors_of(pods: Iterable[JsonObject]) -> list[MirrorPod]:
+    """Of the listed pods, those that only show what a file or a URL made run."""
+    return [_mirror(pod["metadata"]) for pod in pods if is_mirror(pod)]
+
+
 def refusal(body: JsonObject) -> str:
     """Why podbus can't run this pod; "" = it can."""
     errors = FieldErrors()
@@ -95,6 +95,16 @@ def deletion_grace(body: JsonObject) -> int | None:
         return None
     grace = meta.get("deletionGracePeriodSeconds")
     return grace if isinstance(grace, int) else 0
+
+
+def _mirror(meta: JsonObject) -> MirrorPod:
+    return MirrorPod(
+        namespace=str(meta.get("namespace", "")),
+        name=str(meta.get("name", "")),
+        uid=str(meta.get("uid", "")),
+        hash=str(meta["annotations"][CONFIG_MIRROR]),
+        deleting=bool(meta.get("deletionTimestamp")),
+    )
 
 
 def _read(pod: JsonObject, path: str, digest: str, before: FileState | None) -> FileState:
@@ -144,7 +154,8 @@ def _given(status: Mapping[str, Any]) -> JsonObject:
     given: JsonObject = {}
     if status.get("phase") in ("Failed", "Succeeded"):
         given = {name: status[name] for name in ("phase", "reason", "message") if status.get(name)}
-    others = [one for one in status.get("conditions") or () if one.get("type") not in _NODE_CONDITIONS]
+    # What the node itself writes comes back in each list, and is no news.
+    others = [one for one in status.get("conditions") or () if one.get("type") not in NODE_CONDITIONS]
     return {**given, "conditions": others} if others else given
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 import msgspec
 
-from services.source.core.api_pods import ApiListing, deletion_grace, plan_api, refusal
+from services.source.core.api_pods import ApiListing, deletion_grace, mirrors_of, plan_api, refusal
 from services.source.core.merge import Listing, SourcePlan, plan_sources, replan
 from services.source.core.problems import Problem, Severity
 from services.source.core.state import SourceObject, SourceState, restored_state, stored_objects
@@ -19,7 +19,7 @@ from services.source.handlers.publish import Publisher
 from services.source.ports import SourceStore, StoreUnavailable
 from shared.contracts.envelope import VERSION
 from shared.contracts.events import InvolvedObject
-from shared.contracts.pods import FileProblem, PodDesired, SkippedFile, SourceMarker, SourceName
+from shared.contracts.pods import FileProblem, MirrorPod, PodDesired, SkippedFile, SourceMarker, SourceName
 from shared.runtime.clock import Clock
 from shared.runtime.event_ring import EventRing
 
@@ -60,6 +60,7 @@ class Feed:
         self._saved: list[object] = []
         self._told: set[tuple[str, str]] = set()
         self._store_trouble = ""
+        self._mirrors: list[MirrorPod] = []
 
     def recover(self) -> None:
         """The last good set of before. A lost database only makes generations start higher: they follow the clock,
@@ -86,6 +87,8 @@ class Feed:
             if listing is None:
                 plan = await asyncio.to_thread(replan, state, now, others)
             elif isinstance(listing, ApiListing):
+                if not listing.error:
+                    self._mirrors = mirrors_of(listing.pods)
                 plan = await asyncio.to_thread(plan_api, state, listing, now, others)
             else:
                 plan = await asyncio.to_thread(
@@ -167,6 +170,7 @@ class Feed:
             errors=_on_the_bus([p for p in problems if p.is_error]),
             warnings=_on_the_bus([p for p in problems if not p.is_error]),
             skipped=[SkippedFile(path=s.path, reason=s.reason) for s in plan.skipped[:MAX_TOLD]],
+            mirrors=self._mirrors,
         )
 
     def _tell(self, problems: list[Problem]) -> None:

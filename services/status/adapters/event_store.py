@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from services.status.adapters.database import DATABASE, query_name
-from services.status.core.aggregate import ObjectMemory, Tally, correlate, unique
+from services.status.core.aggregate import Correlation, ObjectMemory, Tally, added, correlate, unique
 from services.status.core.model import NodeMemory
 from services.status.ports import StoreUnavailable
 from shared.contracts.events import Event, InvolvedObject, RecordedEvent
@@ -56,10 +56,11 @@ class SqliteEventStore:
 
     # -- events -----------------------------------------------------------------------------------------------
 
-    def record(self, events: Sequence[Event], now: float) -> None:
+    def record(self, events: Sequence[Event], now: float) -> dict[str, Tally]:
         with self._translated(), self.file.writing() as transaction:
-            changed = _record(transaction, events, now, self._objects)
-        self._remember(changed)
+            recorded = _record(transaction, events, now, self._objects)
+        self._remember(recorded.memory)
+        return recorded.tallies
 
     def query(self, *, namespace: str, name: str, uid: str, limit: int) -> list[RecordedEvent]:
         asked = {key: value for key, value in (("namespace", namespace), ("name", name), ("uid", uid)) if value}
@@ -94,11 +95,12 @@ class SqliteEventStore:
             text = transaction.value(_sql["load_node"])
         return None if text is None else _memory.decode(text)
 
-    def save_node(self, memory: NodeMemory, events: Sequence[Event], now: float) -> None:
+    def save_node(self, memory: NodeMemory, events: Sequence[Event], now: float) -> dict[str, Tally]:
         with self._translated(), self.file.writing() as transaction:
             transaction.run(_sql["save_node"], id=_NODE_ROW, memory=_encode(memory).decode())
-            changed = _record(transaction, events, now, self._objects)
-        self._remember(changed)
+            recorded = _record(transaction, events, now, self._objects)
+        self._remember(recorded.memory)
+        return recorded.tallies
 
     def _remember(self, changed: Mapping[str, ObjectMemory]) -> None:
         """The ones with news last; those without go first."""
@@ -118,10 +120,11 @@ class SqliteEventStore:
 
 def _record(
     transaction: Transaction, handed: Sequence[Event], now: float, objects: Mapping[str, ObjectMemory]
-) -> dict[str, ObjectMemory]:
+) -> Correlation:
     """In pieces, so that no statement gets long. What is to be remembered once the transaction is committed."""
     rest = iter(handed)
     changed: dict[str, ObjectMemory] = {}
+    counted: dict[str, Tally] = {}
     while piece := list(islice(rest, _CHUNK)):
         known = {one for (one,) in transaction.rows(_sql["known"], ids=as_list(event.id for event in piece))}
         fresh = unique(event for event in piece if event.id not in known)
@@ -129,9 +132,10 @@ def _record(
             transaction.run_each(_sql["remember"], [{"id": event.id, "time": now} for event in fresh])
             found = correlate(ChainMap(changed, dict(objects)) if changed else objects, fresh)
             changed |= found.memory
+            counted = {**counted, **{key: added(counted.get(key), one) for key, one in found.tallies.items()}}
             if found.tallies:
                 transaction.run_each(_sql["count"], [_row(key, one) for key, one in found.tallies.items()])
-    return changed
+    return Correlation(tallies=counted, memory=changed)
 
 
 def _row(key: str, found: Tally) -> dict[str, Any]:

@@ -83,7 +83,7 @@ def correlate(memory: Mapping[str, ObjectMemory], events: Sequence[Event]) -> Co
             if missed is not None:
                 once = replace(once, count=1 + missed.count, first_seen=min(event.time, missed.first_seen))
                 known = replace(known, missed={name: one for name, one in known.missed.items() if name != key})
-            told[key] = _added(told.get(key), once)
+            told[key] = added(told.get(key), once)
         else:
             more = Missed(
                 count=1 + (missed.count if missed is not None else 0),
@@ -145,7 +145,8 @@ def _spent(known: ObjectMemory, now: float) -> tuple[ObjectMemory, bool]:
     return replace(known, tokens=left, filled_at=max(known.filled_at, now)), is_let_through
 
 
-def _added(known: Tally | None, once: Tally) -> Tally:
+def added(known: Tally | None, once: Tally) -> Tally:
+    """Both as one: the newest words, and all occurrences."""
     if known is None:
         return once
     return Tally(

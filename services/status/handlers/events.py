@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Callable, Mapping
 
 import msgspec
 
+from services.status.core.aggregate import Tally
 from services.status.ports import EventStore, StoreUnavailable
 from shared.bus import RemoteError
 from shared.contracts.events import EventBatch, EventList, EventQuery, EventsAccepted, RecordedEvent
@@ -28,19 +30,26 @@ class Events:
 
     def __init__(self, store: EventStore, clock: Clock) -> None:
         self._store = store
+        self._on_counted: Callable[[Mapping[str, Tally]], None] | None = None
         self._clock = clock
         self._since_prune = 0
         self._storm = asyncio.Event()
         self._trouble = ""
 
+    def report_to(self, on_counted: Callable[[Mapping[str, Tally]], None]) -> None:
+        """Call it from now on with what has come into the history, by key."""
+        self._on_counted = on_counted
+
     async def hand_over(self, batch: EventBatch) -> EventsAccepted:
         """Acknowledge what is committed. With a full disk nothing is, and the producers keep theirs."""
         try:
-            self._store.record(batch.events, self._clock.now())
+            counted = self._store.record(batch.events, self._clock.now())
         except StoreUnavailable as error:
             self._tell(str(error))
             raise RemoteError("unavailable", str(error)) from error
         self._tell("")
+        if self._on_counted is not None:
+            self._on_counted(counted)
         self._since_prune += len(batch.events)
         if self._since_prune >= PRUNE_EVENTS:
             self._storm.set()

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
 
+from services.status.core.aggregate import Tally
 from services.status.core.conditions import judge, reboot_event, schedulable_event
 from services.status.core.model import PRESSURES, READY, NodeMemory, NodeSettings, Observation
 from services.status.core.node import Node, build_node, same_but_heartbeat, with_remote
@@ -67,11 +68,13 @@ class NodeStatus:
         """Set once the node is on the bus."""
         self._remote: RemoteNode | None = None
         self._on_node: Callable[[Node], None] | None = None
+        self._on_counted: Callable[[Mapping[str, Tally]], None] | None = None
         bus.on_reconnect(self._again)
 
-    def report_to(self, on_node: Callable[[Node], None]) -> None:
-        """Call it with each node that is computed from now on."""
-        self._on_node = on_node
+    def report_to(self, on_node: Callable[[Node], None], on_counted: Callable[[Mapping[str, Tally]], None]) -> None:
+        """From now on `on_node` is called with each node that is computed, `on_counted` with the node's events, by
+        key, once they are in the history."""
+        self._on_node, self._on_counted = on_node, on_counted
 
     def note_remote(self, remote: RemoteNode) -> None:
         """The Node as the API server has it: the bus gets to know its labels, taints and UID."""
@@ -197,7 +200,7 @@ class NodeStatus:
         if not events and self._memory == self._saved:
             return
         try:
-            self._store.save_node(self._memory, events, self._clock.now())
+            counted = self._store.save_node(self._memory, events, self._clock.now())
         except StoreUnavailable as error:
             if not self._trouble:
                 log.error("the node's past isn't kept error=%s", error)
@@ -206,6 +209,8 @@ class NodeStatus:
         self._trouble = ""
         self._saved = self._memory
         self._own.kept(events)
+        if self._on_counted is not None:
+            self._on_counted(counted)
 
     async def _publish(self, node: Node) -> None:
         at = self._clock.boot_seconds()

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import pytest
 
+from services.status.core.aggregate import Tally
 from services.status.handlers import events as handler
 from services.status.handlers.events import Events
 from services.status.ports import StoreUnavailable
@@ -22,10 +23,11 @@ class NotingStore:
         self.pruned = 0
         self.is_full = False
 
-    def record(self, events: Sequence[Event], now: float) -> None:
+    def record(self, events: Sequence[Event], now: float) -> dict[str, Tally]:
         if self.is_full:
             raise StoreUnavailable("status.db: database or disk is full")
         self.recorded += len(events)
+        return {}
 
     def query(self, *, namespace: str, name: str, uid: str, limit: int) -> list[RecordedEvent]:
         raise StoreUnavailable("status.db: disk I/O error")
