@@ -172,16 +172,15 @@ class Cluster:
     def kubectl(self, *arguments: str, stdin: bytes = b"", within: float = 60, check: bool = True) -> str:
         """Its standard output, and its errors too when they aren't checked."""
         done = subprocess.run(
-            [str(BIN / "kubectl"), f"--kubeconfig={self.kubeconfig('admin', self._admin)}", *arguments],
-            input=stdin,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            timeout=within,
-            check=False,
+            self.kubectl_command(*arguments), input=stdin, capture_output=True, timeout=within, check=False
         )
         said = done.stderr.decode(errors="replace")
         assert done.returncode == 0 or not check, (arguments, done.stdout.decode(errors="replace"), said)
         return done.stdout.decode(errors="replace") + ("" if check else said)
+
+    def kubectl_command(self, *arguments: str) -> list[str]:
+        """For a test that keeps it running."""
+        return [str(BIN / "kubectl"), f"--kubeconfig={self.kubeconfig('admin', self._admin)}", *arguments]
 
     def apply(self, manifest: str) -> str:
         return self.kubectl("apply", "-f", "-", stdin=manifest.encode())
