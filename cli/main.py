@@ -138,6 +138,7 @@ def _add_node_settings(command: argparse.ArgumentParser) -> None:
     _path(command, "--data", "DIR", f"all that the node keeps (PODBUS_DATA, else {DEFAULT_DATA})")
     _path(command, "--manifests", "DIR", "where pods come from (PODBUS_MANIFESTS, else staticPodPath)")
     command.add_argument("--port", metavar="N", help="TCP port of the API (PODBUS_PORT, else the file's, 10250)")
+    _path(command, "--kubeconfig", "FILE", "join the cluster of this kubeconfig (PODBUS_KUBECONFIG)")
     command.add_argument(
         "--hostname-override",
         metavar="NAME",

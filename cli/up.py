@@ -38,6 +38,8 @@ _POLL_SECONDS = 0.1
 _LOADED_LATER = ("docker", "cli.node_processes")
 """What services import only in their adapters: here it's there once for all workers (10 MiB each)."""
 
+_PATHS = ("config", "data", "manifests", "kubeconfig")
+
 LoadBuilds = Callable[[], Mapping[ServiceName, Build]]
 
 
@@ -51,10 +53,11 @@ def environment(arguments: argparse.Namespace) -> dict[str, str]:
         ("port", "PODBUS_PORT"),
         ("workers", "PODBUS_WORKERS"),
         ("hostname_override", "PODBUS_NODE_NAME"),
+        ("kubeconfig", "PODBUS_KUBECONFIG"),
     ):
         value = getattr(arguments, flag, None)
         if value is not None:
-            env[key] = str(Path(value).absolute()) if flag in ("config", "data", "manifests") else str(value)
+            env[key] = str(Path(value).absolute()) if flag in _PATHS else str(value)
     return env
 
 

@@ -31,6 +31,8 @@ class Reworded(NamedTuple):
     why: str
     reason: str = ""
     """Ours, where that differs, too."""
+    is_static: bool = False
+    """It differs for static pods alone."""
 
 
 class Added(NamedTuple):
@@ -81,16 +83,18 @@ REWORDED = (
         r"to preempt: no set of running pods found to reclaim resources: [(res: \1, q: <n>), ]",
         "a static pod is critical: a shortage tries preemption first (lifecycle 1.7)",
         reason="UnexpectedAdmissionError",
+        is_static=True,
     ),
 )
 ADDED = (Added(".*", "Exited", r"Container \S+ exited with code \d+ \(.*\): .*", "the exit code and its cause"),)
 
 
-def recorded(case: str) -> set[Told]:
-    """What the kubelet told of a case, in this node's words where they differ on purpose."""
+def recorded(case: str, *, is_static: bool = True) -> set[Told]:
+    """What the kubelet told of a case, in this node's words where they differ on purpose. `is_static`: the pod comes
+    from a file here, and not from an API server as the recorded one did."""
     events = json.loads((GOLDEN / "events.json").read_text())[case]
     found = (Told(e["type"], e["reason"], e["fieldPath"], e["message"]) for e in events)
-    return {_in_our_words(case, one) for one in found}
+    return {_in_our_words(case, one, is_static) for one in found}
 
 
 def told(case: str, uid: str, name: str, events: Iterable[dict[str, Any]]) -> set[Told]:
@@ -107,10 +111,10 @@ def told(case: str, uid: str, name: str, events: Iterable[dict[str, Any]]) -> se
     return found
 
 
-def _in_our_words(case: str, one: Told) -> Told:
+def _in_our_words(case: str, one: Told, is_static: bool) -> Told:
     container = one.field.partition("{")[2].rstrip("}")
     for entry in REWORDED:
-        if re.fullmatch(entry.message, one.message, re.DOTALL):
+        if (is_static or not entry.is_static) and re.fullmatch(entry.message, one.message, re.DOTALL):
             ours = entry.ours.replace("{case}", case).replace("{container}", container)
             message = re.sub(entry.message, ours, one.message, flags=re.DOTALL)
             return Told(one.type, entry.reason or one.reason, one.field, message)

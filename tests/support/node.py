@@ -58,6 +58,11 @@ class Node:
             "PODBUS_LOG_LEVEL": "DEBUG",
         }
 
+    @property
+    def flags(self) -> list[str]:
+        """Further ones of `podbus up`."""
+        return []
+
     def start(self, *, within: float = 60) -> None:
         """Start `podbus up`, wait until the API answers and says that the node is ready."""
         config = self._directory / "config.yaml"
@@ -67,7 +72,7 @@ class Node:
         )
         command = [
             *(sys.executable, "-m", "cli.main", "up", "--data", str(self.data), "--manifests", str(self.manifests)),
-            *("--port", str(self.port), "--workers", str(self.workers), "--config", str(config)),
+            *("--port", str(self.port), "--workers", str(self.workers), "--config", str(config), *self.flags),
         ]
         with (self._directory / "up.log").open("ab") as log:
             self._process = subprocess.Popen(

@@ -103,7 +103,9 @@ def _changes(theirs: Mapping[str, Any], ours: Mapping[str, Any]) -> dict[str, An
 def _changed_conditions(theirs: Any, ours: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     known = _by_type(theirs)
     changed = [
-        dict(one) for one in ours if one["type"] in NODE_CONDITIONS and not _is_same(known.get(one["type"]), one)
+        {**{name: None for name in known.get(one["type"], {}) if name not in one}, **one}
+        for one in ours
+        if one["type"] in NODE_CONDITIONS and not _is_same(known.get(one["type"]), one)
     ]
     kept = {one["type"] for one in ours}
     gone = [{"$patch": "delete", "type": kind} for kind in known if kind in _OURS_ALONE and kind not in kept]
