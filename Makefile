@@ -15,7 +15,7 @@ PYTEST := $(BIN)/python -m pytest --durations=15 --durations-min=0.1 $(PYTEST_AR
 LOCK := $(BIN)/uv pip compile -q --no-emit-index-url --generate-hashes --universal --python-version 3.11
 
 .DEFAULT_GOAL := help
-.PHONY: help setup up down test test-unit test-long check format bench docs lock clean
+.PHONY: help setup up down test test-unit test-cluster test-long check format bench docs lock clean
 
 help: ## list the commands
 	@printf 'podbus: make COMMAND [NAME=VALUE]\n\n'
@@ -36,10 +36,14 @@ test: ## set up what is missing, then run all tests but the long ones
 
 test-unit: ## the tests that need neither Docker nor a whole node
 	@deploy/setup.sh python
-	$(PYTEST) -n $(JOBS) -m 'not docker and not e2e and not serial and not long'
+	$(PYTEST) -n $(JOBS) -m 'not docker and not e2e and not serial and not long and not cluster'
+
+test-cluster: ## the tests that join a real cluster, whose control plane is built first (once, minutes)
+	@deploy/setup.sh cluster
+	$(PYTEST) -n 0 -m 'cluster and not long'
 
 test-long: ## the soak tests
-	@deploy/setup.sh tests
+	@deploy/setup.sh cluster
 	$(PYTEST) -n 0 -m long
 
 check: ## format, lint, types, layers, dependencies, generated files

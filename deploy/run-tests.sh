@@ -28,9 +28,9 @@ round() { # NAME MARKS [PYTEST ARGS...]
 # total ATTRIBUTE: summed over the reports
 total() { sed -n "s/.*<testsuite [^>]*\\b$1=\"\\([0-9]*\\)\".*/\\1/p" "$reports"/*.xml 2>/dev/null | awk '{ n += $1 } END { print n + 0 }'; }
 
-round side-by-side 'not docker and not e2e and not serial and not long' -n "${JOBS:-auto}"
-round docker 'docker and not e2e and not serial and not long' -n "${DOCKER_JOBS:-2}" --dist loadfile
-round alone '(e2e or serial) and not long' -n 0
+round side-by-side 'not docker and not e2e and not serial and not long and not cluster' -n "${JOBS:-auto}"
+round docker 'docker and not e2e and not serial and not long and not cluster' -n "${DOCKER_JOBS:-2}" --dist loadfile
+round alone '(e2e or serial) and not long and not cluster' -n 0
 
 bad=$(($(total failures) + $(total errors)))
 skipped=$(total skipped)

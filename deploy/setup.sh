@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
 # Sets up what podbus needs on this machine. What is there already is left alone; a second run takes about a second.
 #
-#   deploy/setup.sh [python|node|tests]      (default node)
+#   deploy/setup.sh [python|node|tests|cluster]      (default node)
 #
 #   python  the virtual environment .venv from the lock file: enough for `make check`
 #   node    and nats-server, Docker Engine (started if none answers), the images: enough for `make up`
 #   tests   and what the tests need on top: docker-compose, the service image's Python base
+#   cluster and the control plane that they join (built once, minutes)
 #
 # As root on Debian 12 or a derivative it installs what is missing. Elsewhere it lists all that is missing and exits 1.
 #
@@ -336,13 +337,13 @@ main() {
             look_for_python
             look_for_node
             ;;
-        tests)
+        tests | cluster)
             look_for_python
             look_for_node
             look_for_tests
             images+=(entry python)
             ;;
-        *) die "unknown profile '$profile'; known: python node tests" ;;
+        *) die "unknown profile '$profile'; known: python node tests cluster" ;;
     esac
 
     if ! is_root && [[ $profile != python ]] && have docker && ! engine_answers; then
@@ -364,6 +365,13 @@ main() {
     if [[ $profile != python ]]; then
         ensure_engine
         output=$("$here/images/build.sh" "${images[@]}")
+        if [[ -n $output ]]; then
+            did_something=1
+            printf '%s\n' "$output"
+        fi
+    fi
+    if [[ $profile == cluster ]]; then
+        output=$("$here/cluster/build.sh")
         if [[ -n $output ]]; then
             did_something=1
             printf '%s\n' "$output"

@@ -19,7 +19,8 @@ from services.source.handlers.publish import Publisher
 from services.source.handlers.queries import Queries, Source
 from services.source.handlers.url_source import UrlSource
 from shared.apiserver.server import ApiServer
-from shared.contracts.registry import RELOAD, SOURCES
+from shared.contracts.pods import PodsSeen
+from shared.contracts.registry import PODS_SEEN, RELOAD, SOURCES
 from shared.runtime.event_ring import EventRing
 from shared.runtime.restart_event import tell_restart
 from shared.runtime.service import Context, Service, package_version
@@ -60,10 +61,14 @@ async def build(context: Context) -> Service:
         epoch=uuid.uuid4().hex[:12],
         strict=settings.strict,
     )
+
+    async def seen(versions: dict[str, str]) -> None:
+        await bus.hint(PODS_SEEN, PodsSeen(versions=versions))
+
     sources = _sources(settings, sharing)
     cluster = ClusterDesk(joined.server, configs, clock, joined.rng) if joined is not None else None
     if joined is not None:
-        sources.append(ApiSource(joined.server, str(settings.kubeconfig), sharing, joined.rng))
+        sources.append(ApiSource(joined.server, str(settings.kubeconfig), sharing, joined.rng, seen))
     queries = Queries(sources, publisher)
 
     async def recover() -> None:

@@ -13,7 +13,7 @@ from services.status.handlers.node_status import NodeStatus
 from services.status.handlers.own_events import OwnEvents
 from services.status.joined import join
 from shared.bus import BucketWatch
-from shared.contracts.registry import EVENTS_HAND_OVER, EVENTS_QUERY, STATUS
+from shared.contracts.registry import EVENTS_HAND_OVER, EVENTS_QUERY, PODS_SEEN, STATUS
 from shared.kube.allocatable import reservation_faults
 from shared.runtime.restart_event import node_object, tell_restart
 from shared.runtime.service import Context, Service, package_version
@@ -43,21 +43,19 @@ async def build(context: Context) -> Service:
     )
     tasks: dict[str, Forever] = {"node": node.run, "prune": events.prune}
     server = _api_server(settings)
-    pods = None
-    if server is not None:
-        joined = join(context, server, node, events)
+    joined = None if server is None else join(context, server, node, events)
+    if joined is not None:
         tasks |= joined.tasks
-        pods = joined.pods
 
     def on_list(entries: Mapping[str, bytes]) -> None:
         node.on_list(entries)
-        if pods is not None:
-            pods.on_status_list(entries)
+        if joined is not None:
+            joined.pods.on_status_list(entries)
 
     def on_change(key: str, value: bytes | None) -> None:
         node.on_change(key, value)
-        if pods is not None:
-            pods.on_status_change(key, value)
+        if joined is not None:
+            joined.pods.on_status_change(key, value)
 
     watch = BucketWatch(bus, STATUS, on_list, on_change)
 
@@ -79,6 +77,9 @@ async def build(context: Context) -> Service:
         await bus.ensure_buckets()
         await bus.serve(EVENTS_HAND_OVER, events.hand_over)
         await bus.serve(EVENTS_QUERY, events.query)
+        if joined is not None:
+            seen = joined.seen
+            await bus.on_hint(PODS_SEEN, lambda _, told: seen(told.versions))
 
     async def ready() -> None:
         await watch.listed.wait()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from random import Random
 
@@ -26,6 +27,8 @@ from shared.runtime.tasks import Forever
 class Joined:
     pods: KnownPods
     """To be fed with the watch on podbus_status."""
+    seen: Callable[[Mapping[str, str]], None]
+    """To be told of the pods' versions at the API server."""
     tasks: dict[str, Forever]
 
 
@@ -44,6 +47,7 @@ def join(context: Context, server: Requests, node: NodeStatus, events: Events) -
     watch = BucketWatch(context.bus, PODS, pods.on_pods_list, pods.on_pods_change)
     return Joined(
         pods,
+        statuses.seen,
         {
             "registration": registration.run,
             "lease": lease.run,

@@ -64,6 +64,13 @@ class MirrorPod(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     deleting: bool = False
 
 
+class PodsSeen(msgspec.Struct, frozen=True, kw_only=True):
+    """source.e.seen: somebody has written to these pods at the API server."""
+
+    versions: dict[str, str]
+    """UID there -> resourceVersion."""
+
+
 class SourceMarker(Envelope, frozen=True, kw_only=True):
     """`source.<name>`: written after the pods of a complete listing. Only a ready marker that doesn't list a UID makes
     that pod go: an empty or missing bucket never does."""

@@ -27,7 +27,7 @@ from shared.contracts.events import (
 )
 from shared.contracts.examples import CID, EVENT, MARKER, POD_STATUS, TS, UID
 from shared.contracts.metrics import Family, MetricsReport, Sample
-from shared.contracts.pods import PodDesired, SourceMarker
+from shared.contracts.pods import PodDesired, PodsSeen, SourceMarker
 from shared.contracts.sources import ReloadCommand, Reloaded, SourceList, SourcesQuery
 from shared.contracts.stats import PageQuery, PageReply, SummaryQuery, SummaryReply
 from shared.contracts.status import NodeImage, NodeReport, PodReport, RunningContainer, RuntimeReport
@@ -336,6 +336,16 @@ CONFIGS_CHANGED = Hint(
     example=ConfigsChanged(uids=[UID]),
 )
 
+PODS_SEEN = Hint(
+    service="source",
+    what="seen",
+    id="",
+    body=PodsSeen,
+    consumers=("status",),
+    summary="Which versions of its pods the API server has: status looks at those that it didn't write itself.",
+    example=PodsSeen(versions={UID: "4711"}),
+)
+
 
 def _metrics(service: ServiceName) -> Hint[MetricsReport]:
     return Hint(
@@ -363,4 +373,4 @@ def _metrics(service: ServiceName) -> Hint[MetricsReport]:
 METRICS: dict[ServiceName, Hint[MetricsReport]] = {
     service: _metrics(service) for service in SERVICES if service != "api"
 }
-HINTS: tuple[AnyHint, ...] = (SLOT_RELEASED, WORKER_HEARTBEAT, CONFIGS_CHANGED, *METRICS.values())
+HINTS: tuple[AnyHint, ...] = (SLOT_RELEASED, WORKER_HEARTBEAT, CONFIGS_CHANGED, PODS_SEEN, *METRICS.values())

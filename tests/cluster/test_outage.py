@@ -38,7 +38,9 @@ def survives(cluster: Cluster, node: JoinedNode, seconds: float) -> None:
 
     eventually(is_told, within=45)
     eventually(lambda: time.time() - parse_rfc3339(cluster.get(LEASE)["spec"]["renewTime"]) < 20, within=30)
-    assert ready(cluster, "steady")["status"]["containerStatuses"][0]["containerID"] == steady
+    # The node's controller may have called it unready meanwhile.
+    shown = eventually(lambda: ready(cluster, "steady"), within=45)
+    assert shown["status"]["containerStatuses"][0]["containerID"] == steady
     written = [
         event
         for event in cluster.audited("system:node:localhost")[before:]

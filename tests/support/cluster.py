@@ -14,10 +14,9 @@ from tests.support.certificates import Pair, TestCa
 from tests.support.eventually import eventually
 from tests.support.nats_server import free_port
 
-BIN = Path(
-    os.environ.get("PODBUS_CLUSTER_BIN")
-    or Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "podbus/kubernetes-1.20.2/bin"
-)
+_CACHE = os.environ.get("PODBUS_CACHE") or f"{os.environ.get('XDG_CACHE_HOME') or '/var/cache'}/podbus"
+BIN = Path(_CACHE) / "kubernetes-1.20.2" / "bin"
+"""Made by deploy/cluster/build.sh."""
 SERVICE_RANGE = "10.255.0.0/24"
 _AUDIT = {
     "apiVersion": "audit.k8s.io/v1",

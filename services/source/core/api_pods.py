@@ -73,6 +73,12 @@ def mirrors_of(pods: Iterable[JsonObject]) -> list[MirrorPod]:
     return [_mirror(pod["metadata"]) for pod in pods if is_mirror(pod)]
 
 
+def versions_of(pods: Iterable[JsonObject]) -> dict[str, str]:
+    """UID -> resourceVersion."""
+    metas = (pod.get("metadata") or {} for pod in pods)
+    return {str(meta.get("uid", "")): str(meta.get("resourceVersion", "")) for meta in metas}
+
+
 def refusal(body: JsonObject) -> str:
     """Why podbus can't run this pod; "" = it can."""
     errors = FieldErrors()

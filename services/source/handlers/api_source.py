@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from random import Random
 
-from services.source.core.api_pods import ApiListing
+from services.source.core.api_pods import ApiListing, versions_of
 from services.source.core.merge import SourcePlan
 from services.source.handlers.feed import Feed, FeedContext
 from services.source.handlers.reflector import Reflector
@@ -20,9 +21,19 @@ class ApiSource:
 
     name = "api"
 
-    def __init__(self, server: ApiServer, origin: str, context: FeedContext, rng: Random) -> None:
+    def __init__(
+        self,
+        server: ApiServer,
+        origin: str,
+        context: FeedContext,
+        rng: Random,
+        on_seen: Callable[[dict[str, str]], Awaitable[None]],
+    ) -> None:
+        """`on_seen`: told the versions of the pods that are new or were written to."""
         self.feed = Feed("api", origin, context)
         self._origin = origin
+        self._on_seen = on_seen
+        self._versions: dict[str, str] = {}
         query = {"fieldSelector": f"spec.nodeName={context.node}"}
         self._pods = Reflector(server, "/api/v1/pods", query, self._nudge, rng)
 
@@ -39,7 +50,13 @@ class ApiSource:
 
     async def list_now(self) -> SourcePlan:
         """What the watch has told so far: it's never behind by more than the way from the server."""
-        return await self.feed.take(self._listing())
+        listing = self._listing()
+        plan = await self.feed.take(listing)
+        if listing is not None and not listing.error:
+            before, self._versions = self._versions, versions_of(listing.pods)
+            if seen := dict(self._versions.items() - before.items()):
+                await self._on_seen(seen)
+        return plan
 
     def _nudge(self) -> None:
         self.feed.woken.set()

@@ -25,6 +25,7 @@ _OURS_ALONE = NODE_CONDITIONS - {"DisruptionTarget"}
 
 class RemoteMeta(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     uid: str = ""
+    resource_version: str = ""
     deletion_timestamp: str | None = None
 
 

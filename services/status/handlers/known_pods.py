@@ -59,6 +59,10 @@ class KnownPods:
         """The picture of a static pod, while it's sound."""
         return next((one for one in self.mirrors if one.hash == uid and not one.deleting), None)
 
+    def static_uid(self, mirror_uid: str) -> str:
+        """Of the pod that this picture shows; "" = it's no picture."""
+        return next((one.hash for one in self.mirrors if one.uid == mirror_uid), "")
+
     # -- podbus_status ----------------------------------------------------------------------------------------
 
     def on_status_list(self, entries: Mapping[str, bytes]) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Mapping
 from random import Random
 
 import msgspec
@@ -47,13 +48,26 @@ class PodStatuses:
         self._work = asyncio.Event()
         self._remote: dict[str, RemotePod] = {}
         """UID -> as the server answered last."""
+        self._seen: dict[str, str] = {}
+        """UID -> the version that somebody has seen there since."""
         self._troubles: dict[str, str] = {}
+        self._retries: dict[str, asyncio.TimerHandle] = {}
         self._is_away = False
 
     def changed(self, uid: str) -> None:
         """Something about this pod is new."""
         self._dirty[uid] = None
         self._work.set()
+
+    def seen(self, versions: Mapping[str, str]) -> None:
+        """What the API server has, by UID there. Somebody else may have written to a pod: its status is ours
+        (kubelet 1.36: needsReconcile)."""
+        for remote_uid, version in versions.items():
+            uid = self._pods.static_uid(remote_uid) or remote_uid
+            remote = self._remote.get(uid)
+            if remote is None or remote.metadata.resource_version != version:
+                self._seen[uid] = version
+                self.changed(uid)
 
     async def run(self) -> None:
         delays = Delays(FIRST_DELAY, LONGEST_DELAY, self._rng)
@@ -70,10 +84,10 @@ class PodStatuses:
                 self.changed(uid)
                 self._tell_away(str(error))
                 await asyncio.sleep(delays.next())
-            except (ApiError, msgspec.MsgspecError) as error:
-                self._tell_trouble(uid, str(error))
-                self._remote.pop(uid, None)
-                asyncio.get_running_loop().call_later(RETRY_SECONDS, self.changed, uid)
+            except ApiError as error:
+                self._refused(uid, str(error), error.retry_after or 0.0)
+            except msgspec.MsgspecError as error:
+                self._refused(uid, str(error), 0.0)
             else:
                 self._tell_away("")
                 self._tell_trouble(uid, "")
@@ -85,22 +99,39 @@ class PodStatuses:
         report = self._pods.reports.get(uid)
         there = self._there(uid)
         if report is None or there is None:
-            self._remote.pop(uid, None)
+            self._forget(uid)
             return
         path, remote_uid = there
         remote = self._remote.get(uid)
-        if remote is None or remote.metadata.uid != remote_uid:
+        seen = self._seen.pop(uid, "")
+        is_stale = remote is not None and seen not in ("", remote.metadata.resource_version)
+        if remote is None or is_stale or remote.metadata.uid != remote_uid:
             remote = await self._get(path)
         if remote is None or remote.metadata.uid != remote_uid:
             return  # gone, or another one of that name: the watch will say so
         remote = await self._patch(path, remote, report)
         if remote is None:
-            self._remote.pop(uid, None)
+            self._forget(uid)
             return
         self._remote[uid] = remote
         wanted = self._pods.wanted.get(uid)
         if wanted is not None and wanted.is_deleting and may_be_deleted(report):
             await self._delete(path, remote_uid)
+
+    def _refused(self, uid: str, error: str, after: float) -> None:
+        """Tried again once, however often it fails meanwhile."""
+        self._tell_trouble(uid, error)
+        self._remote.pop(uid, None)
+        if (known := self._retries.pop(uid, None)) is not None:
+            known.cancel()
+        wait = max(RETRY_SECONDS, after)
+        self._retries[uid] = asyncio.get_running_loop().call_later(wait, self.changed, uid)
+
+    def _forget(self, uid: str) -> None:
+        if (retry := self._retries.pop(uid, None)) is not None:
+            retry.cancel()
+        for known in (self._remote, self._seen, self._troubles):
+            known.pop(uid, None)
 
     def _there(self, uid: str) -> tuple[str, str] | None:
         """(path, UID) of the pod at the API server, or of a static pod's picture; None = it isn't there."""
@@ -126,8 +157,8 @@ class PodStatuses:
             content_type=STRATEGIC,
             within=CALL_SECONDS,
         )
-        if answer.code in (404, 409):
-            return None  # deleted meanwhile, or made anew with another UID
+        if answer.code == 404:
+            return None
         answer.check()
         return parse_remote_pod(answer.body)
 
