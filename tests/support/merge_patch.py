@@ -1,4 +1,4 @@
-"""What an API server makes of a strategic merge patch of a Node, as far as the node's own patches need it."""
+"""What an API server makes of a strategic merge patch, as far as a node's own patches of Nodes and pods need it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import msgspec
 
 from services.status.core.remote_node import RemoteNode, parse_remote_node
 
-_MERGE_KEYS = {"conditions": "type", "addresses": "type"}
+_MERGE_KEYS = {"conditions": "type", "addresses": "type", "podIPs": "ip", "hostIPs": "ip"}
 
 
 def merged_node(remote: RemoteNode, patch: Mapping[str, Any]) -> RemoteNode:
@@ -34,9 +34,12 @@ def merged(document: Mapping[str, Any], patch: Mapping[str, Any]) -> dict[str, A
 
 def _merged_list(before: list[dict[str, Any]], patch: list[dict[str, Any]], key: str) -> list[dict[str, Any]]:
     items = [item for item in patch if "$patch" not in item]
-    if len(items) < len(patch):
+    told = [item for item in patch if "$patch" in item]
+    if any(item["$patch"] == "replace" for item in told):
+        assert before, "kube-apiserver takes the instruction for an entry where there is no list yet"
         return items
-    by_key = {item[key]: item for item in before}
+    gone = {item[key] for item in told if item["$patch"] == "delete"}
+    by_key = {item[key]: item for item in before if item[key] not in gone}
     for item in items:
-        by_key[item[key]] = {**by_key.get(item[key], {}), **item}
+        by_key[item[key]] = merged(by_key.get(item[key], {}), item)
     return list(by_key.values())

@@ -1,4 +1,4 @@
-"""An API server in memory, as far as a node needs it: Nodes, Leases, versions, conflicts; it may be down or refuse."""
+"""An API server in memory, as far as a node needs it: objects, versions, conflicts; it may be down or refuse."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 from shared.apiserver.errors import Answer, Unreachable
 from tests.support.merge_patch import merged
 
-_KINDS = {"nodes": "Node", "leases": "Lease"}
+_KINDS = {"nodes": "Node", "leases": "Lease", "pods": "Pod", "events": "Event"}
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,9 @@ class ModelApiServer:
         for (refused, beginning), code in self.refusals.items():
             if method == refused and path.startswith(beginning):
                 return _failure(code)
-        do = {"GET": self._get, "POST": self._post, "PUT": self._put, "PATCH": self._patch}[method]
+        do = {"GET": self._get, "POST": self._post, "PUT": self._put, "PATCH": self._patch, "DELETE": self._delete}[
+            method
+        ]
         return do(path, document)
 
     def count(self, method: str, part: str = "") -> int:
@@ -86,6 +88,20 @@ class ModelApiServer:
         place = path.removesuffix("/status")
         before = self.objects.get(place)
         return _failure(404) if before is None else _answer(200, self._store(place, merged(before, body)))
+
+    def _delete(self, path: str, body: Any) -> Answer:
+        found = self.objects.get(path)
+        if found is None:
+            return _failure(404)
+        wanted = ((body or {}).get("preconditions") or {}).get("uid", "")
+        if wanted and wanted != found["metadata"].get("uid"):
+            return _failure(409)
+        del self.objects[path]
+        return _answer(200, found)
+
+    def put_object(self, place: str, body: dict[str, Any]) -> None:
+        """As somebody else writes it."""
+        self._store(place, body)
 
     def _store(self, place: str, body: dict[str, Any], **metadata: str) -> dict[str, Any]:
         self._version += 1

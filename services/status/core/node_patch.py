@@ -119,8 +119,11 @@ def _same_amount(theirs: Any, ours: str) -> bool:
 
 
 def _addresses(theirs: Any, mine: list[dict[str, str]]) -> list[dict[str, str]]:
-    """The list merges by type: without `$patch` an address that is gone would stay."""
-    return [] if theirs == mine else [*mine, {"$patch": "replace"}]
+    """The list merges by type: without `$patch` an address that is gone would stay. Where there is no list yet, the
+    server would take the instruction for one of its entries."""
+    if theirs == mine:
+        return []
+    return [*mine, {"$patch": "replace"}] if theirs else mine
 
 
 def _node_info(theirs: Any, mine: Mapping[str, Any]) -> dict[str, Any]:
