@@ -56,6 +56,12 @@ def is_backwards(remote: RemotePod, report: PodReport) -> bool:
     return remote.status.get("phase") in _FINAL and report.status.phase not in _FINAL
 
 
+def is_contradicted(remote: RemotePod, report: PodReport) -> bool:
+    """A condition of ours says something else there. A field that the server doesn't know is no contradiction."""
+    ours = _told(report, remote.status)
+    return bool(_changed_conditions(remote.status.get("conditions"), ours["conditions"]))
+
+
 def may_be_deleted(report: PodReport) -> bool:
     """Its end has come and nothing of it is left: the API server may forget it.
 

@@ -17,6 +17,7 @@ from services.status.core.pod_calls import delete_now, pod_path
 from services.status.core.pod_patch import (
     RemotePod,
     is_backwards,
+    is_contradicted,
     may_be_deleted,
     parse_remote_pod,
     pod_status_patch,
@@ -32,6 +33,8 @@ log = logging.getLogger("podbus.status.pods")
 CALL_SECONDS = 10.0
 RETRY_SECONDS = 10.0
 """kubelet 1.36: all that isn't told yet is tried again so often."""
+TRIES = 2
+"""At once, when somebody else writes to the pod at the same moment."""
 FIRST_DELAY, LONGEST_DELAY = 0.5, 8.0
 """Between two tries while the API server doesn't answer."""
 
@@ -109,11 +112,16 @@ class PodStatuses:
             remote = await self._get(path)
         if remote is None or remote.metadata.uid != remote_uid:
             return  # gone, or another one of that name: the watch will say so
-        remote = await self._patch(path, remote, report)
-        if remote is None:
-            self._forget(uid)
-            return
-        self._remote[uid] = remote
+        for _ in range(TRIES):
+            remote = await self._patch(path, remote, report)
+            if remote is None:
+                self._forget(uid)
+                return
+            self._remote[uid] = remote
+            if is_backwards(remote, report) or not is_contradicted(remote, report):
+                break  # else somebody has written to it since it was read
+        else:
+            self._again(uid, RETRY_SECONDS)
         wanted = self._pods.wanted.get(uid)
         if wanted is not None and wanted.is_deleting and may_be_deleted(report):
             await self._delete(path, remote_uid)
@@ -122,10 +130,12 @@ class PodStatuses:
         """Tried again once, however often it fails meanwhile."""
         self._tell_trouble(uid, error)
         self._remote.pop(uid, None)
+        self._again(uid, max(RETRY_SECONDS, after))
+
+    def _again(self, uid: str, seconds: float) -> None:
         if (known := self._retries.pop(uid, None)) is not None:
             known.cancel()
-        wait = max(RETRY_SECONDS, after)
-        self._retries[uid] = asyncio.get_running_loop().call_later(wait, self.changed, uid)
+        self._retries[uid] = asyncio.get_running_loop().call_later(seconds, self.changed, uid)
 
     def _forget(self, uid: str) -> None:
         if (retry := self._retries.pop(uid, None)) is not None:

@@ -171,6 +171,23 @@ def test_what_somebody_else_wrote_is_taken_back_and_our_own_write_is_no_news() -
     play(script)
 
 
+def test_what_somebody_else_wrote_during_an_outage_of_ours_is_taken_back_too() -> None:
+    """Our next status is told by what we know of theirs; the answer shows that it is old."""
+
+    async def script(joined: Joined, server: ModelApiServer) -> None:
+        joined.want(DESIRED)
+        joined.report(REPORT)
+        await asyncio.sleep(1)
+        body = {"status": {"conditions": [{"type": "Ready", "status": "False", "reason": "NodeLost"}]}}
+        server.answer("PATCH", f"{POD}/status", json.dumps(body).encode())
+        joined.report(restarted(1))
+        await asyncio.sleep(1)
+        (ready,) = joined.status()["conditions"]
+        assert ready["status"] == "True" and "reason" not in ready
+
+    play(script)
+
+
 def test_a_static_pods_status_goes_to_its_picture() -> None:
     async def script(joined: Joined, server: ModelApiServer) -> None:
         body = msgspec.Raw(json.dumps(BODY).encode())
