@@ -9,6 +9,8 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
+from shared.runtime.config_flags import CONFIG_FLAGS
+
 DEFAULT_DATA = "/var/lib/podbus"
 _EXIT_INTERRUPTED = 130
 _EXIT_PIPE = 141
@@ -135,6 +137,7 @@ def _completes(kind: str) -> dict[str, str]:
 
 def _add_node_settings(command: argparse.ArgumentParser) -> None:
     _path(command, "--config", "FILE", "KubeletConfiguration (kubelet.config.k8s.io/v1beta1) (PODBUS_CONFIG)")
+    _path(command, "--config-dir", "DIR", "its drop-ins, files that end in .conf (PODBUS_CONFIG_DIR)")
     _path(command, "--data", "DIR", f"all that the node keeps (PODBUS_DATA, else {DEFAULT_DATA})")
     _path(command, "--manifests", "DIR", "where pods come from (PODBUS_MANIFESTS, else staticPodPath)")
     command.add_argument("--port", metavar="N", help="TCP port of the API (PODBUS_PORT, else the file's, 10250)")
@@ -144,12 +147,25 @@ def _add_node_settings(command: argparse.ArgumentParser) -> None:
         metavar="NAME",
         help="the node's name, fixed at the first start (PODBUS_NODE_NAME, else the host's)",
     )
+    command.add_argument("--node-ip", metavar="IP", help="the node's address (PODBUS_NODE_IP)")
+    command.add_argument("--node-labels", metavar="KEY=VALUE,...", help="of the Node (PODBUS_NODE_LABELS)")
+
+
+def _add_config_flags(command: argparse.ArgumentParser) -> None:
+    """The kubelet's flags for fields of the file."""
+    group = command.add_argument_group("fields of the KubeletConfiguration", "each wins over the file and its drop-ins")
+    for name, flag in CONFIG_FLAGS.items():
+        if flag.form == "BOOL":
+            group.add_argument(f"--{name}", metavar="BOOL", nargs="?", const="true", help=flag.field)
+        else:
+            group.add_argument(f"--{name}", metavar=flag.form, help=flag.field)
 
 
 def _add_node_commands(commands: Any) -> None:
     up = _command(commands, "up", "cli.up:up", "start the node: nats-server and the services")
     _add_node_settings(up)
     up.add_argument("--workers", metavar="N", help="podworker processes, 1 to 64 (PODBUS_WORKERS, else 1)")
+    _add_config_flags(up)
     up.add_argument("--detach", action="store_true", help="return when the node is ready; it goes on running")
     down = _command(commands, "down", "cli.down:down", "end the agent; the pods keep running")
     _add_data(down)

@@ -23,6 +23,7 @@ from cli.running import Running, forget_running, running, supervisor_lock, write
 from cli.sd_notify import notify
 from cli.supervisor import EXIT_FAILED, START_SECONDS, Supervisor
 from shared.contracts.subject import SERVICES, ServiceName
+from shared.runtime.config_flags import CONFIG_FLAGS
 from shared.runtime.filelock import FileLock
 from shared.runtime.paths import DataPaths
 from shared.runtime.service import EXIT_CONFIG, Build
@@ -38,7 +39,7 @@ _POLL_SECONDS = 0.1
 _LOADED_LATER = ("docker", "cli.node_processes")
 """What services import only in their adapters: here it's there once for all workers (10 MiB each)."""
 
-_PATHS = ("config", "data", "manifests", "kubeconfig")
+_PATHS = ("config", "config_dir", "data", "manifests", "kubeconfig")
 
 LoadBuilds = Callable[[], Mapping[ServiceName, Build]]
 
@@ -48,12 +49,15 @@ def environment(arguments: argparse.Namespace) -> dict[str, str]:
     env = dict(os.environ)
     for flag, key in (
         ("config", "PODBUS_CONFIG"),
+        ("config_dir", "PODBUS_CONFIG_DIR"),
         ("data", "PODBUS_DATA"),
         ("manifests", "PODBUS_MANIFESTS"),
         ("port", "PODBUS_PORT"),
         ("workers", "PODBUS_WORKERS"),
         ("hostname_override", "PODBUS_NODE_NAME"),
         ("kubeconfig", "PODBUS_KUBECONFIG"),
+        ("node_ip", "PODBUS_NODE_IP"),
+        ("node_labels", "PODBUS_NODE_LABELS"),
     ):
         value = getattr(arguments, flag, None)
         if value is not None:
@@ -61,11 +65,17 @@ def environment(arguments: argparse.Namespace) -> dict[str, str]:
     return env
 
 
+def config_flags(arguments: argparse.Namespace) -> dict[str, str]:
+    """Fields of the KubeletConfiguration that the command gives: flag without dashes -> what it says."""
+    given = {name: getattr(arguments, name.replace("-", "_"), None) for name in CONFIG_FLAGS}
+    return {name: str(value) for name, value in given.items() if value is not None}
+
+
 def up(arguments: argparse.Namespace) -> int:
     """The command. 0 = it's up, or was up and has been asked to end; 1 = it can't start; 78 = wrong settings."""
     env = environment(arguments)
     try:
-        settings = load_settings(env)
+        settings = load_settings(env, config_flags(arguments))
     except SettingsError as error:
         docker = env.get("DOCKER_HOST") or "unix:///var/run/docker.sock"
         image = env.get("PODBUS_SANDBOX_IMAGE") or DEFAULT_SANDBOX_IMAGE

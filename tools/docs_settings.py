@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ from docstrings import field_texts
 
 from shared.contracts.docs import markdown_table
 from shared.runtime.config import KubeletConfig, config_document
-from shared.runtime.config_names import AS_IT_IS, WITHOUT_EFFECT
+from shared.runtime.config_names import AS_IT_IS, REFUSED, WITHOUT_EFFECT
 
 _DEFAULT = re.compile(r"\s*Default: (.*?)\.?$")
 _SPECIAL = {"maxParallelImagePulls": "1", "staticPodPath": "/etc/podbus/manifests"}
@@ -31,14 +32,31 @@ def settings_markdown(root: Path) -> str:
             "`--config FILE` or `PODBUS_CONFIG`: a `KubeletConfiguration` (`kubelet.config.k8s.io/v1beta1`), YAML or"
             " JSON. An unknown key is warned of with the nearest known one; a wrong value says file, line and key."
             " Durations are written as `20s` or `1m30s`, quantities as `10Mi` or `500m`.",
+            "`--config-dir DIR` or `PODBUS_CONFIG_DIR`: drop-ins. Files whose names end in `.conf`, those of"
+            " directories below it too, are laid over the file in lexical order: objects are merged key by key, lists"
+            " and all else are replaced, `null` takes a key away. Each says apiVersion and kind. `podbus up` has the"
+            " kubelet's flags ([cli.md](cli.md)) for many keys; a flag wins over a later drop-in, that over an"
+            " earlier one, that over the file. `--feature-gates` adds to the files' gates; any other flag replaces what they say.",
+            "Each key of Kubernetes 1.36 either has an effect, is refused with a reason, or is accepted without an"
+            " effect.",
             _file(texts["KubeletConfig"]),
             "Besides, `serializeImagePulls` (see maxParallelImagePulls) and `mergeDefaultEvictionSettings` (true: the"
             " defaults of evictionHard stay where the file names other signals) are read.",
+            "### Keys that are refused",
+            "Set to anything but nothing or what is accepted, the process ends: ignored, the node would do other than"
+            " it was told.",
+            markdown_table(
+                ("key", "accepted", "why nothing else"),
+                [
+                    (f"`{key}`", ", ".join(f"`{_inline(one)}`" for one in refused.accepted), refused.why)
+                    for key, refused in sorted(REFUSED.items())
+                ],
+            ),
             "### Keys without an effect",
-            "Known to Kubernetes 1.36, and warned of where they are set, unless to what podbus does anyway ("
+            "Warned of where they are set, unless to nothing or to what podbus does anyway ("
             + ", ".join(f"`{_assignment(key, values[0])}`" for key, values in sorted(AS_IT_IS.items()))
-            + "):",
-            ", ".join(f"`{name}`" for name in sorted(WITHOUT_EFFECT)) + ".",
+            + "). A value that a kubelet refuses is refused.",
+            markdown_table(("key", "instead"), [(f"`{key}`", why) for key, why in sorted(WITHOUT_EFFECT.items())]),
             "## For development and tests",
             markdown_table(
                 ("variable", "effect"),
@@ -112,6 +130,10 @@ def _at(document: Any, key: str) -> Any:
     for part in key.split("."):
         document = document[part]
     return document
+
+
+def _inline(value: Any) -> str:
+    return json.dumps(value) if isinstance(value, dict | list) else _plain(value)
 
 
 def _assignment(key: str, value: Any) -> str:

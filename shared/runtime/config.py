@@ -145,6 +145,8 @@ class KubeletConfig:
     allowed_unsafe_sysctls: tuple[str, ...] = ()
     """allowedUnsafeSysctls: names, or beginnings with a `*` after them, of sysctls that a pod may set besides the safe
     ones."""
+    feature_gates: dict[str, bool] = field(default_factory=dict)
+    """featureGates: by name; none changes what podbus does, but they are told, and an unknown one is refused."""
     seccomp_default: bool = False
     """seccompDefault: containers without a seccomp profile get the engine's default one, not none."""
     resolv_conf: str = "/etc/resolv.conf"
@@ -218,6 +220,7 @@ def config_document(config: KubeletConfig) -> dict[str, Any]:
         "clusterDNS": list(config.cluster_dns),
         "clusterDomain": config.cluster_domain,
         "allowedUnsafeSysctls": list(config.allowed_unsafe_sysctls),
+        "featureGates": dict(config.feature_gates),
         "seccompDefault": config.seccomp_default,
         "resolvConf": config.resolv_conf,
         "failSwapOn": False,

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import difflib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from shared.runtime.config import API_VERSION, KIND, UNBOUNDED_PULLS, KubeletConfig
-from shared.runtime.config_names import AS_IT_IS, WITHOUT_EFFECT
+from shared.runtime.config_checks import EVICTION_SIGNALS, wrong_values
+from shared.runtime.config_files import Layer, Origin, Place, drop_ins, merged, read_layer
+from shared.runtime.config_layers import flag_layers, without_replaced
+from shared.runtime.config_names import REFUSED, WITHOUT_EFFECT, has_no_effect, refusal
 from shared.runtime.config_values import (
     Reader,
     Wrong,
@@ -35,54 +37,77 @@ from shared.runtime.config_values import (
     whole,
     word,
 )
+from shared.runtime.feature_gates import read_gates
 from shared.runtime.tls_names import TLS_VERSIONS
 
-Path_ = tuple[str, ...]
-
-EVICTION_SIGNALS = (
-    "memory.available",
-    "nodefs.available",
-    "nodefs.inodesFree",
-    "imagefs.available",
-    "imagefs.inodesFree",
-    "containerfs.available",
-    "containerfs.inodesFree",
-    "pid.available",
-)
 _RESERVABLE = ("cpu", "memory", "ephemeral-storage", "pid")
 
 
-def load_config(path: Path) -> tuple[KubeletConfig, list[str], list[str]]:
-    """Read the file, YAML or JSON: (config, errors, warnings). Each text names file, line and key; every one
-    is told at once. With errors the config is the default one. Never raises."""
+def load_config(
+    path: Path | None, directory: Path | None = None, flags: Mapping[str, str] | None = None
+) -> tuple[KubeletConfig, list[str], list[str]]:
+    """Read the file and its drop-ins, YAML or JSON, and lay the flags (without dashes) over them: (config, errors,
+    warnings). Each text names file, line and key, or the flag; every one is told at once. With errors the config is
+    the default one. Never raises."""
+    layers: list[Layer] = []
+    errors: list[str] = []
     try:
-        document, lines = _parse(path.read_bytes())
+        files = ([path] if path is not None else []) + (drop_ins(directory) if directory is not None else [])
     except OSError as error:
-        return KubeletConfig(), [f"{path}: {error.strerror}"], []
-    except Wrong as error:
-        return KubeletConfig(), [f"{path}:{error}"], []
-    except (ValueError, yaml.YAMLError) as error:
-        return KubeletConfig(), [f"{path}: {_one_line(error)}"], []
-    reading = _Reading(path, lines)
-    config = reading.read(document)
-    return (KubeletConfig() if reading.errors else config), reading.errors, reading.warnings
+        return KubeletConfig(), [f"{error.filename or directory}: {error.strerror}"], []
+    for file in files:
+        try:
+            layer = read_layer(file)
+        except Wrong as error:
+            errors += error.texts
+            continue
+        faults = _faults_of_head(layer)
+        errors += faults
+        if not faults:
+            layers.append(layer)
+    of_flags, unread = flag_layers(flags or {})
+    reading = _Reading(layers, of_flags)
+    config = reading.read()
+    errors += [*unread, *reading.errors]
+    return (KubeletConfig() if errors else config), errors, reading.warnings
+
+
+def _faults_of_head(layer: Layer) -> list[str]:
+    """Every file says what it is."""
+    document = layer.document
+    if not isinstance(document, dict):
+        return [f"{layer.name}: expected an object with apiVersion and kind, got {word(document)}"]
+    faults = []
+    for key, wanted in (("apiVersion", API_VERSION), ("kind", KIND)):
+        if document.get(key) != wanted:
+            found = f"got {json.dumps(document[key], default=str)}" if key in document else "it is missing"
+            origin = Origin(name=layer.name, line=layer.lines.get((key,), 0))
+            faults.append(f'{origin}: {key}: must be "{wanted}", {found}')
+    return faults
 
 
 class _Reading:
-    def __init__(self, path: Path, lines: Mapping[Path_, int]) -> None:
-        self._path = path
-        self._lines = lines
-        self.errors: list[str] = []
-        self.warnings: list[str] = []
+    def __init__(self, files: Sequence[Layer], flags: Sequence[Layer]) -> None:
+        document, origins = merged(files)
+        names = [layer.name.removeprefix("--") for layer in flags]
+        self._document, of_flags = merged([Layer("", without_replaced(document, names)), *flags])
+        self._origins = {
+            **origins,
+            **{place: replace(one, order=one.order + len(files)) for place, one in of_flags.items()},
+        }
+        self._errors: list[tuple[Place, str]] = []
+        self._warnings: list[tuple[Place, str]] = []
 
-    def read(self, document: Any) -> KubeletConfig:
-        if not isinstance(document, dict):
-            self.errors.append(f"{self._path}: expected an object with apiVersion and kind, got {word(document)}")
-            return KubeletConfig()
-        for key, wanted in (("apiVersion", API_VERSION), ("kind", KIND)):
-            if document.get(key) != wanted:
-                found = f"got {json.dumps(document[key], default=str)}" if key in document else "it is missing"
-                self._error((key,), f'must be "{wanted}", {found}')
+    @property
+    def errors(self) -> list[str]:
+        return self._told(self._errors)
+
+    @property
+    def warnings(self) -> list[str]:
+        return self._told(self._warnings)
+
+    def read(self) -> KubeletConfig:
+        document = self._document
         self._walk(document, ())
         found_values: dict[str, Any] = {}
         for place, (name, read) in _FIELDS.items():
@@ -98,9 +123,9 @@ class _Reading:
                 if result is not None:
                     found_values[name] = result
         self._combine(document, found_values)
-        self.errors.sort(key=self._line_of)
-        self.warnings.sort(key=self._line_of)
-        return KubeletConfig(**found_values) if not self.errors else KubeletConfig()
+        for place, text in wrong_values(document):
+            self._error(place, text)
+        return KubeletConfig(**found_values) if not self._errors else KubeletConfig()
 
     def _combine(self, document: Mapping[str, Any], found: dict[str, Any]) -> None:
         serial = document.get("serializeImagePulls")
@@ -130,7 +155,7 @@ class _Reading:
         elif merge is True and "eviction_hard" in found:
             found["eviction_hard"] = {**KubeletConfig().eviction_hard, **found["eviction_hard"]}
 
-    def _walk(self, value: Mapping[str, Any], place: Path_) -> None:
+    def _walk(self, value: Mapping[str, Any], place: Place) -> None:
         """Warn of keys that are unknown or have no effect, one level at a time."""
         known = {path[len(place)] for path in _ALL_PATHS if path[: len(place)] == place and len(path) > len(place)}
         if not place:
@@ -144,32 +169,38 @@ class _Reading:
                     self._walk(inner, here)
                 elif inner is not None and here not in (("apiVersion",), ("kind",)):
                     self._error(here, f"must be an object, got {word(inner)}")
-            elif _is_known_without_effect(here):
-                if inner is not None and inner not in AS_IT_IS.get(".".join(here), ()):
-                    self._warn(here, "has no effect in this version of podbus")
+            elif not place and key in REFUSED:
+                if text := refusal(key, inner):
+                    self._error(here, text)
+            elif not place and key in WITHOUT_EFFECT:
+                if has_no_effect(key, inner):
+                    self._warn(here, f"has no effect: {WITHOUT_EFFECT[key]}")
             else:
-                names = known | (WITHOUT_EFFECT if not place else set())
+                names = known | (WITHOUT_EFFECT.keys() | REFUSED.keys() if not place else set())
                 near = difflib.get_close_matches(key, names, 1, 0.6) or _same_letters(key, names)
                 hint = f'; did you mean "{near[0]}"?' if near else ""
                 self._warn(here, f"unknown field{hint}")
 
-    def _error(self, place: Path_, text: str) -> None:
-        self.errors.append(self._told(place, text))
+    def _error(self, place: Place, text: str) -> None:
+        self._errors.append((place, text))
 
-    def _warn(self, place: Path_, text: str) -> None:
-        self.warnings.append(self._told(place, text))
+    def _warn(self, place: Place, text: str) -> None:
+        self._warnings.append((place, text))
 
-    def _line_of(self, told: str) -> int:
-        number = told.removeprefix(f"{self._path}:").partition(":")[0]
-        return int(number) if number.isdecimal() else 0
+    def _told(self, texts: Iterable[tuple[Place, str]]) -> list[str]:
+        """As they stand in the files."""
+        placed = [(self._origin(place), f"{'.'.join(map(str, place))}: {text}") for place, text in texts]
+        placed.sort(key=lambda one: (one[0].order, one[0].line))
+        return [f"{origin}: {text}" for origin, text in placed]
 
-    def _told(self, place: Path_, text: str) -> str:
-        line = self._lines.get(place)
-        return f"{self._path}{f':{line}' if line else ''}: {'.'.join(place)}: {text}"
+    def _origin(self, place: Place) -> Origin:
+        while place and place not in self._origins:
+            place = place[:-1]
+        return self._origins.get(place, Origin())
 
 
 _PERIOD = duration(0.01, 86400, "from 10ms to 24h")
-_FIELDS: dict[Path_, tuple[str, Reader]] = {
+_FIELDS: dict[Place, tuple[str, Reader]] = {
     ("address",): ("address", read_address),
     ("port",): ("port", whole(1, 65535, zero_is_default=True)),
     ("readOnlyPort",): ("read_only_port", whole(0, 65535)),
@@ -229,52 +260,16 @@ _FIELDS: dict[Path_, tuple[str, Reader]] = {
     ("clusterDNS",): ("cluster_dns", read_addresses),
     ("clusterDomain",): ("cluster_domain", read_text),
     ("allowedUnsafeSysctls",): ("allowed_unsafe_sysctls", read_sysctls),
+    ("featureGates",): ("feature_gates", read_gates),
     ("seccompDefault",): ("seccomp_default", read_flag),
     ("resolvConf",): ("resolv_conf", read_file),
 }
+EFFECTIVE = frozenset({place[0] for place in _FIELDS} | {"serializeImagePulls", "mergeDefaultEvictionSettings"})
+"""Fields that do something here."""
 _ALL_PATHS = frozenset({*_FIELDS, ("serializeImagePulls",), ("mergeDefaultEvictionSettings",)})
 
 
-def _is_known_without_effect(place: Path_) -> bool:
-    return len(place) == 1 and place[0] in WITHOUT_EFFECT
-
-
-# -- the file ---------------------------------------------------------------------------------------------------
-
-
-def _parse(data: bytes) -> tuple[Any, dict[Path_, int]]:
-    """The value, and the line of each key. Raises ValueError, yaml.YAMLError, or Wrong with the line."""
-    text = data.decode()
-    lines: dict[Path_, int] = {}
-    if text.lstrip().startswith("{"):
-        try:
-            return json.loads(text), lines
-        except ValueError:
-            pass  # YAML's own flow form begins like JSON
-    loader = yaml.SafeLoader(text)
-    try:
-        node = loader.get_single_node()
-        if node is None:
-            return None, lines
-        _note_lines(node, (), lines)
-        return loader.construct_document(node), lines
-    finally:
-        loader.dispose()
-
-
-def _note_lines(node: yaml.Node, place: Path_, lines: dict[Path_, int]) -> None:
-    if not isinstance(node, yaml.MappingNode):
-        return
-    for key, value in node.value:
-        here = (*place, str(key.value))
-        line = key.start_mark.line + 1
-        if here in lines:
-            raise Wrong(f"{line}: {'.'.join(here)}: the key is there twice, first in line {lines[here]}")
-        lines[here] = line
-        _note_lines(value, here, lines)
-
-
-def _at(document: Any, place: Path_) -> Any:
+def _at(document: Any, place: Place) -> Any:
     for key in place:
         if not isinstance(document, dict):
             return None
@@ -284,7 +279,3 @@ def _at(document: Any, place: Path_) -> Any:
 
 def _same_letters(key: str, names: set[str] | frozenset[str]) -> list[str]:
     return [name for name in names if name.lower() == str(key).lower()]
-
-
-def _one_line(error: Exception) -> str:
-    return " ".join(str(error).split())

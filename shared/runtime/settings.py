@@ -27,6 +27,7 @@ VARIABLES = frozenset(
         *(
             "PODBUS_CACHE",
             "PODBUS_CONFIG",
+            "PODBUS_CONFIG_DIR",
             "PODBUS_DATA",
             "PODBUS_DEVICES",
             "PODBUS_DOCKERD_LOG",
@@ -104,6 +105,9 @@ class Settings:
     """DOCKER_HOST: the engine's socket. Default: unix:///var/run/docker.sock."""
     config: KubeletConfig = field(default_factory=KubeletConfig)
     """PODBUS_CONFIG, --config: path of a KubeletConfiguration file. Default: none."""
+    config_dir: Path | None = None
+    """PODBUS_CONFIG_DIR, --config-dir: directory of drop-ins, files that end in .conf, in lexical order laid over the
+    file and each other. Default: none."""
     config_warnings: tuple[str, ...] = ()
     """What the configuration file and the environment say that has no effect."""
 
@@ -112,16 +116,21 @@ class Settings:
         return DataPaths(self.data)
 
 
-def load_settings(environment: Mapping[str, str] | None = None) -> Settings:
-    """Read PODBUS_* and the configuration file. Raises SettingsError with every problem."""
+def load_settings(
+    environment: Mapping[str, str] | None = None, config_flags: Mapping[str, str] | None = None
+) -> Settings:
+    """Read PODBUS_*, the configuration file and its drop-ins; `config_flags` (shared.runtime.config_flags) win over
+    these. Raises SettingsError with every problem."""
     env = os.environ if environment is None else environment
     problems: list[str] = []
     config = KubeletConfig()
     warnings: list[str] = []
-    if path := env.get("PODBUS_CONFIG"):
+    file = Path(env["PODBUS_CONFIG"]) if env.get("PODBUS_CONFIG") else None
+    config_dir = _optional_path(env, "PODBUS_CONFIG_DIR", problems)
+    if file is not None or config_dir is not None or config_flags:
         from shared.runtime.config_reader import load_config  # PyYAML only where a file is read
 
-        config, errors, warnings = load_config(Path(path))
+        config, errors, warnings = load_config(file, config_dir, config_flags)
         problems += errors
     data = _absolute(env.get("PODBUS_DATA") or DEFAULT_DATA, "PODBUS_DATA", problems)
     manifests = env.get("PODBUS_MANIFESTS") or config.static_pod_path or DEFAULT_MANIFESTS
@@ -143,6 +152,7 @@ def load_settings(environment: Mapping[str, str] | None = None) -> Settings:
         log_level=_level(env, problems),
         docker_host=env.get("DOCKER_HOST") or "unix:///var/run/docker.sock",
         config=config,
+        config_dir=config_dir,
         config_warnings=(*warnings, *_unknown_variables(env)),
     )
     if config.healthz_port == settings.port and _overlap(config.address, config.healthz_bind_address):

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from shared.runtime.config import UNBOUNDED_PULLS, KubeletConfig, config_document
+from shared.runtime.config_names import WITHOUT_EFFECT
 from shared.runtime.config_reader import load_config
 
 HEAD = "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n"
@@ -95,8 +96,8 @@ def test_a_known_field_without_effect_is_told_unless_it_says_what_is_so_anyway(f
     _, errors, warnings = read(file, "rotateCertificates: true\nfailSwapOn: false\neventBurst: 100\n")
     assert errors == []
     assert warnings == [
-        "3: rotateCertificates: has no effect in this version of podbus",
-        "5: eventBurst: has no effect in this version of podbus",
+        f"3: rotateCertificates: has no effect: {WITHOUT_EFFECT['rotateCertificates']}",
+        f"5: eventBurst: has no effect: {WITHOUT_EFFECT['eventBurst']}",
     ]
 
 
