@@ -330,7 +330,7 @@ ensure_engine() {
 # --- all together ------------------------------------------------------------------------------------------------
 
 main() {
-    local images=(sandbox busybox) output
+    local images=(sandbox busybox) output line
     case $profile in
         python) look_for_python ;;
         node)
@@ -371,11 +371,12 @@ main() {
         fi
     fi
     if [[ $profile == cluster ]]; then
-        output=$("$here/cluster/build.sh")
-        if [[ -n $output ]]; then
-            did_something=1
-            printf '%s\n' "$output"
-        fi
+        # Told line by line, since it takes minutes.
+        output=$("$here/cluster/build.sh" | while IFS= read -r line; do
+            printf '%s\n' "$line" >&2
+            printf '%s' "$line"
+        done)
+        if [[ -n $output ]]; then did_something=1; fi
     fi
     if ((did_something)); then say 'done'; else printf 'setup: all is there\n'; fi
 }
