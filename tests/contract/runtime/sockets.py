@@ -21,6 +21,8 @@ class Proxy:
 
     def __init__(self, path: Path, target: str = ENGINE_SOCKET) -> None:
         self.path = path
+        self.delay = 0.0
+        """Seconds that each part of a request waits before the engine gets it."""
         self._target = target
         self._connections: list[socket.socket] = []
         self._server: socket.socket | None = None
@@ -58,14 +60,15 @@ class Proxy:
             engine.connect(self._target)
             self._connections += [client, engine]
             for one, other in ((client, engine), (engine, client)):
-                threading.Thread(target=_relay, args=(one, other), daemon=True).start()
+                threading.Thread(target=self._relay, args=(one, other, one is client), daemon=True).start()
 
-
-def _relay(source: socket.socket, sink: socket.socket) -> None:
-    with contextlib.suppress(OSError):
-        while data := source.recv(65536):
-            sink.sendall(data)
-        sink.shutdown(socket.SHUT_WR)
+    def _relay(self, source: socket.socket, sink: socket.socket, is_request: bool) -> None:
+        with contextlib.suppress(OSError):
+            while data := source.recv(65536):
+                if is_request and self.delay:
+                    time.sleep(self.delay)
+                sink.sendall(data)
+            sink.shutdown(socket.SHUT_WR)
 
 
 class FakeRegistryEngine:
