@@ -36,7 +36,8 @@ def settings_markdown(root: Path) -> str:
             " directories below it too, are laid over the file in lexical order: objects are merged key by key, lists"
             " and all else are replaced, `null` takes a key away. Each says apiVersion and kind. `podbus up` has the"
             " kubelet's flags ([cli.md](cli.md)) for many keys; a flag wins over a later drop-in, that over an"
-            " earlier one, that over the file. `--feature-gates` adds to the files' gates; any other flag replaces what they say.",
+            " earlier one, that over the file. `--feature-gates` adds to the files' gates; any other flag replaces what"
+            " they say.",
             "Each key of Kubernetes 1.36 either has an effect, is refused with a reason, or is accepted without an"
             " effect.",
             _file(texts["KubeletConfig"]),

@@ -178,6 +178,7 @@ async def build(context: Context) -> Service:
             rng=rng,
             may_start=pods.may_start,
             ended=pods.ended,
+            preempt=pods.preempt,
             handled=_journal(),
             measures=measures,
         )

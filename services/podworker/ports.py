@@ -15,7 +15,7 @@ from services.podworker.core.container_config import ContainerConfig, ContainerU
 from services.podworker.core.image_access import PulledImage
 from services.podworker.core.image_credentials import Credential
 from services.podworker.core.image_gc import Disk, LocalImage
-from services.podworker.core.model import PodMemory, Rejection, RuntimePod
+from services.podworker.core.model import PodMemory, Preemption, Rejection, RuntimePod
 from services.podworker.core.mounts import MountRequest
 from services.podworker.core.volumes import VolumeFault, VolumeSetup
 from shared.contracts.events import Event
@@ -304,9 +304,15 @@ class PodStore(Protocol):
         """Row and events in one transaction; returns the new rev."""
         ...
 
-    def admit(self, memory: PodMemory, body: bytes, demand: Demand, limits: NodeLimits) -> Rejection | None:
-        """One BEGIN IMMEDIATE transaction over all admitted, not ended pods: stores the pod as admitted, or
-        as rejected with the reason that is returned."""
+    def admit(
+        self, memory: PodMemory, body: bytes, demand: Demand, limits: NodeLimits
+    ) -> Rejection | Preemption | None:
+        """One BEGIN IMMEDIATE transaction over all admitted, not ended pods: stores the pod as admitted, as
+        rejected with the reason that is returned, or as waiting for those that it preempts."""
+        ...
+
+    def preempted(self) -> set[str]:
+        """UIDs of the pods that waiting ones preempt."""
         ...
 
     def resize(self, memory: PodMemory, body: bytes, demand: Demand, limits: NodeLimits) -> Rejection | None:

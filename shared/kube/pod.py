@@ -211,6 +211,7 @@ class PodSpec(_Object, frozen=True, kw_only=True):
     host_pid: bool = msgspec.field(default=False, name="hostPID")
     host_ipc: bool = msgspec.field(default=False, name="hostIPC")
     share_process_namespace: bool = False
+    priority: int | None = None
     priority_class_name: str = ""
     node_selector: dict[str, str] = {}
     affinity: Affinity | None = None

@@ -155,6 +155,7 @@ class ModelWorker:
                 rng=rng,
                 may_start=self._pods.may_start,
                 ended=self._pods.ended,
+                preempt=self._pods.preempt,
                 handled=lambda uid, gen, begin: None,
             )
         )

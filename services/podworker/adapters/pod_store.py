@@ -13,12 +13,14 @@ from typing import Any
 import msgspec
 
 from services.podworker.adapters.database import DATABASE
-from services.podworker.core.admission import Demand, NodeLimits, Usage, judge, summed
+from services.podworker.core.admission import Demand, NodeLimits, Usage, judge, lacking, nobody_to_preempt, summed
 from services.podworker.core.devices import free_devices
-from services.podworker.core.model import PodMemory, Rejection
+from services.podworker.core.model import PodMemory, Preemption, Rejection
+from services.podworker.core.preemption import Candidate, candidate_of, choose_victims
 from services.podworker.ports import StoredPod, StoreUnavailable
 from shared.contracts.events import Event
 from shared.kube.ids import slot_of
+from shared.kube.pod import decode_pod
 from shared.storage.connection import SqliteFile, Transaction, as_list
 from shared.storage.migrate import check
 from shared.storage.statements import load_statements
@@ -68,13 +70,23 @@ class SqlitePodStore:
             _append(transaction, events)
         return rev
 
-    def admit(self, memory: PodMemory, body: bytes, demand: Demand, limits: NodeLimits) -> Rejection | None:
+    def admit(
+        self, memory: PodMemory, body: bytes, demand: Demand, limits: NodeLimits
+    ) -> Rejection | Preemption | None:
         with self._writing() as transaction:
             before = transaction.value(_sql["admitted"], {"uid": memory.uid})
             rejection = None
             if not (memory.admitted or before):
-                rejection = judge(demand, limits, _usage(transaction, memory.uid), memory.source)
-            judged = msgspec.structs.replace(memory, admitted=rejection is None, rejection=rejection)
+                usage = _usage(transaction, memory.uid)
+                rejection = judge(demand, limits, usage, memory.source)
+                if rejection is not None and (lacks := lacking(demand, limits, usage, memory.source)):
+                    victims, unmet = choose_victims(lacks, demand.priority, _candidates(transaction, memory.uid))
+                    if not unmet:
+                        waiting = msgspec.structs.replace(memory, admitted=False, rejection=None, preempts=victims)
+                        _put(transaction, waiting, body, _wants(demand))
+                        return Preemption(victims=victims)
+                    rejection = nobody_to_preempt(unmet)
+            judged = msgspec.structs.replace(memory, admitted=rejection is None, rejection=rejection, preempts=())
             if rejection is None and not judged.devices and demand.amounts.keys() & limits.devices.keys():
                 taken = [json.loads(text) for (text,) in transaction.rows(_sql["devices"], uid=memory.uid)]
                 held = free_devices(demand.amounts, limits.devices, taken)
@@ -82,10 +94,15 @@ class SqlitePodStore:
             _put(transaction, judged, body, _wants(demand))
         return rejection
 
+    def preempted(self) -> set[str]:
+        with self._reading() as transaction:
+            return {uid for (text,) in transaction.rows(_sql["preempted"]) for uid in json.loads(text)}
+
     def resize(self, memory: PodMemory, body: bytes, demand: Demand, limits: NodeLimits) -> Rejection | None:
         with self._writing() as transaction:
             # judged as the API's pods are: nothing is preempted for it
-            rejection = judge(demand, limits, _usage(transaction, memory.uid), "api")
+            wanted = msgspec.structs.replace(demand, is_critical=False)
+            rejection = judge(wanted, limits, _usage(transaction, memory.uid), "api")
             if rejection is None:
                 _put(transaction, memory, body, _wants(demand))
         return rejection
@@ -187,6 +204,19 @@ def _usage(transaction: Transaction, uid: str) -> Usage:
             for p, ip, port in json.loads(text)
         },
     )
+
+
+def _candidates(transaction: Transaction, uid: str) -> list[Candidate]:
+    """All other admitted, not ended pods; what isn't a whole pod (an orphan has no body) isn't preempted."""
+    found = []
+    for row in transaction.rows(_sql["candidates"], uid=uid):
+        try:
+            pod = decode_pod(row["body"])
+        except msgspec.DecodeError:
+            continue
+        asks = {"cpu": row["cpu_milli"], "memory": row["memory_bytes"], **json.loads(row["amounts"])}
+        found.append(candidate_of(pod, _memory.decode(row["memory"]), asks))
+    return found
 
 
 def _append(transaction: Transaction, new: Sequence[Event]) -> None:

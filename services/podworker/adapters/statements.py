@@ -66,6 +66,14 @@ STATEMENTS = {
         select(pods.c.namespace, pods.c.name, pods.c.host_ports).where(_others & (pods.c.host_ports != "[]"))
     ),
     "amounts": compiled(select(pods.c.amounts).where(_others & (pods.c.amounts != "{}"))),
+    "candidates": compiled(
+        select(pods.c.cpu_milli, pods.c.memory_bytes, pods.c.amounts, pods.c.memory, pods.c.body).where(_others)
+    ),
+    "preempted": compiled(
+        select(func.json_extract(pods.c.memory, "$.preempts")).where(
+            (pods.c.admitted == 0) & (func.json_array_length(pods.c.memory, "$.preempts") > 0)
+        )
+    ),
     "devices": compiled(
         select(func.json_extract(pods.c.memory, "$.devices")).where(
             _others & func.json_extract(pods.c.memory, "$.devices").is_not(None)

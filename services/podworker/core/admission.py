@@ -27,6 +27,9 @@ class Demand(msgspec.Struct, frozen=True, kw_only=True):
     """Of all other resources: ephemeral-storage, huge pages, extended ones."""
     refused: Rejection | None = None
     """Why it can't run here, whatever room there is."""
+    priority: int | None = None
+    is_critical: bool = False
+    """By its priority; each static pod is, too."""
     is_misplaced: bool = False
     """Its selector or affinity names other nodes."""
 
@@ -69,18 +72,51 @@ class Usage(msgspec.Struct, frozen=True, kw_only=True):
 def judge(demand: Demand, limits: NodeLimits, usage: Usage, source: str) -> Rejection | None:
     """None when the pod fits beside `usage`.
 
-    Static pods are critical: for want of room the kubelet would preempt others, finds none to preempt, and says that,
-    but first whatever else is wrong. A pod of the API says OutOf<resource>.
+    A critical pod (each static one is) that only lacks room takes others' places; when there are none, it says that,
+    but first whatever else is wrong. Any other pod of the API says OutOf<resource>.
     """
     if demand.refused is not None:
         return demand.refused
-    taken = _taken_port(demand, usage)
-    misplaced = _predicate("NodeAffinity", "node(s) didn't match Pod's node affinity/selector")
-    others = [misplaced] if demand.is_misplaced else []
-    others += [_predicate("NodePorts", f"node(s) didn't have free ports for the requested pod ports: {taken}")] * bool(
-        taken
+    others = _others_wrong(demand, usage)
+    short = _short(demand, limits, usage)
+    if short and source == "api" and not demand.is_critical:
+        return _out_of(*short[0])
+    if short and not others:
+        return nobody_to_preempt({name: used + wanted - capacity for name, wanted, used, capacity in short})
+    return others[0] if others else None
+
+
+def lacking(demand: Demand, limits: NodeLimits, usage: Usage, source: str) -> dict[str, int]:
+    """By resource, how much room a critical pod lacks for which others may be preempted: nothing else is wrong."""
+    is_critical = demand.is_critical or source != "api"
+    if not is_critical or demand.refused is not None or _others_wrong(demand, usage):
+        return {}
+    return {name: used + wanted - capacity for name, wanted, used, capacity in _short(demand, limits, usage)}
+
+
+def nobody_to_preempt(lacks: Mapping[str, int]) -> Rejection:
+    missing = "".join(f"(res: {name}, q: {amount}), " for name, amount in lacks.items())
+    return Rejection(
+        reason="UnexpectedAdmissionError",
+        message="Unexpected error while attempting to recover from admission failure: preemption: "
+        f"error finding a set of pods to preempt: no set of running pods found to reclaim resources: [{missing}]",
     )
-    short = [
+
+
+def _others_wrong(demand: Demand, usage: Usage) -> list[Rejection]:
+    """Beside the lack of room, in the kubelet's order."""
+    taken = _taken_port(demand, usage)
+    wrong = []
+    if demand.is_misplaced:
+        wrong.append(_predicate("NodeAffinity", "node(s) didn't match Pod's node affinity/selector"))
+    if taken:
+        wrong.append(_predicate("NodePorts", f"node(s) didn't have free ports for the requested pod ports: {taken}"))
+    return wrong
+
+
+def _short(demand: Demand, limits: NodeLimits, usage: Usage) -> list[tuple[str, int, int, int]]:
+    """(resource, wanted, used, capacity) of each that doesn't suffice."""
+    return [
         (name, wanted, used, capacity)
         for name, wanted, used, capacity in (
             ("pods", 1, usage.pods, limits.pods),
@@ -93,17 +129,6 @@ def judge(demand: Demand, limits: NodeLimits, usage: Usage, source: str) -> Reje
         )
         if wanted > 0 and used + wanted > capacity
     ]
-    if short and source == "api":
-        return _out_of(*short[0])
-    if short and not others:
-        missing = "".join(f"(res: {name}, q: {used + wanted - capacity}), " for name, wanted, used, capacity in short)
-        return Rejection(
-            reason="UnexpectedAdmissionError",
-            message="Unexpected error while attempting to recover from admission failure: preemption: "
-            "error finding a set of pods to preempt: no set of running pods found to reclaim resources: "
-            f"[{missing}]",
-        )
-    return others[0] if others else None
 
 
 def summed(amounts: Iterable[Mapping[str, int]]) -> dict[str, int]:

@@ -6,6 +6,7 @@ from services.podworker.core.admission import Demand, NodeTraits
 from services.podworker.core.model import Rejection
 from services.podworker.core.node_match import wants_node
 from services.podworker.core.pod_resources import other_names, pod_request
+from services.podworker.core.preemption import is_critical
 from services.podworker.core.security_context import wants_app_armor
 from services.podworker.core.sysctls import normal_sysctl, refused_sysctl
 from shared.kube.pod import Pod
@@ -26,6 +27,8 @@ def demand_of(pod: Pod, node: NodeTraits = ANY_NODE) -> Demand:
             for port in container.ports
             if port.host_port
         ),
+        priority=pod.spec.priority,
+        is_critical=is_critical(pod, "api"),
         refused=_refusal(pod, node),
         is_misplaced=not wants_node(pod, node.name, node.labels),
     )

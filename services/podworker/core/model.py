@@ -171,6 +171,12 @@ class Rejection(_Fact, frozen=True, kw_only=True):
     message: str
 
 
+class Preemption(_Fact, frozen=True, kw_only=True):
+    """A critical pod waits until these pods have made room for it."""
+
+    victims: tuple[str, ...]
+
+
 class ResizePending(_Fact, frozen=True, kw_only=True):
     """The definition wants other resources than the pod was granted, and doesn't get them."""
 
@@ -242,6 +248,8 @@ class PodMemory(_Fact, frozen=True, kw_only=True):
     """By extended resource, the node's devices that it holds since admission."""
     allocated: dict[str, ResourceRequirements] = {}
     """By container name, the resources that it has been granted, while the definition wants others; {} = the same."""
+    preempts: tuple[str, ...] = ()
+    """Only in the stored row, of a critical pod that waits for room: UIDs of those that make it, for their owners."""
     resize_pending: ResizePending | None = None
     resizing: Resizing | None = None
     ips: tuple[str, ...] = ()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from random import Random
 from typing import TYPE_CHECKING
@@ -40,4 +40,6 @@ class PodContext:
     """Nothing of the pod is left: forget it."""
     handled: Callable[[str, int, bool], None]
     """(uid, gen, begin): told before and after each look, for the chaos test's record."""
+    preempt: Callable[[Collection[str]], None] = lambda _: None
+    """These pods make room for a critical one."""
     measures: Measures = field(default_factory=Measures)

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from services.podworker.core.admission import Demand, NodeLimits
 from services.podworker.core.events_text import PodEvent
-from services.podworker.core.model import Anchor, PodMemory, Rejection
+from services.podworker.core.model import Anchor, PodMemory, Preemption, Rejection
 from services.podworker.core.state import rebase
 from services.podworker.ports import PodStore, StoredPod, StoreUnavailable
 from shared.contracts.events import Event, InvolvedObject
@@ -89,15 +89,25 @@ class Recorder:
         record.stored, record.stored_body = memory, record.body
         record.untold.clear()
 
-    def admit(self, record: PodRecord, memory: PodMemory, demand: Demand, limits: NodeLimits) -> Rejection | None:
+    def admit(
+        self, record: PodRecord, memory: PodMemory, demand: Demand, limits: NodeLimits
+    ) -> Rejection | Preemption | None:
         """Raises StoreUnavailable: what can't be stored isn't started."""
         try:
-            rejection = self._store.admit(replace(memory, anchor=self._anchor()), record.body, demand, limits)
+            verdict = self._store.admit(replace(memory, anchor=self._anchor()), record.body, demand, limits)
         except StoreUnavailable as error:
             self._failed(error)
             raise
         self._worked()
-        return rejection
+        return verdict
+
+    def preempted(self) -> set[str]:
+        """UIDs of the pods that waiting ones, of any worker, preempt."""
+        try:
+            return self._store.preempted()
+        except StoreUnavailable as error:
+            self._failed(error)
+            return set()
 
     def admitted(self, memory: PodMemory) -> PodMemory:
         """The memory of a pod that was just admitted, with what it was given."""

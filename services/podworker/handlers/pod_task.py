@@ -18,8 +18,9 @@ from services.podworker.core.demand import demand_of
 from services.podworker.core.events_text import PodEvent
 from services.podworker.core.generate import generate_status, remember_status
 from services.podworker.core.hooks import record_hook_end
-from services.podworker.core.model import PodMemory, Rejection, RuntimePod
+from services.podworker.core.model import PodMemory, Preemption, Rejection, RuntimePod
 from services.podworker.core.plan import Plan
+from services.podworker.core.preemption import preempt
 from services.podworker.core.state import nothing_of, readmit, sync_state
 from services.podworker.handlers.execute import Execution
 from services.podworker.handlers.hooks import PodHooks
@@ -39,6 +40,8 @@ RUNTIME_RETRY_SECONDS = 1.0
 """While the engine doesn't answer."""
 READMIT_SECONDS = 10.0
 """How often a rejected static pod is judged again: the cause may have gone."""
+PREEMPTION_SECONDS = 1.0
+"""A critical pod looks this often whether its victims have ended."""
 CONFIRMED_SECONDS = 15.0
 """So long after a complete list a pod in which nothing happened is taken for what that list showed."""
 _MAX_ROUNDS = 12
@@ -62,6 +65,7 @@ class PodTask:
     _execution: Execution | None = None
     """The plan that is being carried out."""
     _readmit_at: float = 0.0
+    _is_preempted: bool = False
     _confirmed_at: float = float("-inf")
     """When a complete list showed the pod as it was last seen; seconds since boot."""
 
@@ -103,6 +107,12 @@ class PodTask:
         """Another pod has ended: what a rejected pod lacked may be free now."""
         self._readmit_at = 0.0
         self._woken.set()
+
+    def preempt(self) -> None:
+        """A critical pod needs the room."""
+        if not self._is_preempted:
+            self._is_preempted = True
+            self._woken.set()
 
     def see(self, runtime: RuntimePod | None) -> None:
         """A complete list showed this; look closer only if that's news."""
@@ -217,9 +227,12 @@ class PodTask:
             memory = self._probes.taken_into(memory, shown)
             if memory.termination is None and not memory.admitted:
                 judged = self._admit(memory)
-                if judged is None:
-                    return self._now() + READMIT_SECONDS
+                if isinstance(judged, float):
+                    return judged
                 memory = judged
+            if self._is_preempted:
+                memory, told = preempt(self._wanted.definition(), memory, shown)
+                self._tell(told)
             if (pod := self._wanted.definition()) is not None:
                 pod, memory, events = resized(self.context, self.record, pod, memory)
                 self._tell(events)
@@ -252,8 +265,9 @@ class PodTask:
             return self._readmit_at
         return plan.wake_at
 
-    def _admit(self, memory: PodMemory) -> PodMemory | None:
-        """The memory after admission; None while another pod of that name is there."""
+    def _admit(self, memory: PodMemory) -> PodMemory | float:
+        """The memory after admission; the time of the next look while others must go first: one of that name, or those
+        that make room."""
         pod = self._wanted.definition()
         assert pod is not None
         if memory.rejection is not None:
@@ -267,7 +281,7 @@ class PodTask:
             before = None
         if not self.context.may_start(self):
             self.record.memory = memory
-            return None
+            return self._now() + READMIT_SECONDS
         limits = self.context.limits
         demand = demand_of(pod, limits.traits)
         if (desired := self.context.desired.get(self.uid)) is not None and desired.refused:
@@ -275,6 +289,11 @@ class PodTask:
         rejection = self.context.recorder.admit(self.record, memory, demand, limits)
         if rejection is None:
             return self.context.recorder.admitted(memory)
+        if isinstance(rejection, Preemption):
+            log.info("preempts pod=%s/%s victims=%s", self.namespace, self.name, ",".join(rejection.victims))
+            self.record.memory = memory
+            self.context.preempt(rejection.victims)
+            return self._now() + PREEMPTION_SECONDS
         self._readmit_at = self._now() + READMIT_SECONDS
         if before != rejection:
             self._tell([events_text.rejected(rejection.reason, rejection.message)])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 from services.podworker.core.model import RuntimePod
 from services.podworker.handlers.desired_pods import DesiredPods
@@ -113,6 +113,7 @@ class Pods:
         self._listed = pods
         for uid, task in self._tasks.items():
             task.see(pods.get(uid))
+        self.preempt(self._recorder.preempted())
         self._take_listed()
 
     def wake_all(self) -> None:
@@ -141,6 +142,12 @@ class Pods:
         for other in self._tasks.values():
             if other.waits_for_admission:
                 other.judge_again()
+
+    def preempt(self, uids: Collection[str]) -> None:
+        """They make room for a critical pod; those of other workers are seen there with the next list."""
+        for uid in uids:
+            if (task := self._tasks.get(uid)) is not None:
+                task.preempt()
 
     # -- inside -----------------------------------------------------------------------------------------------
 

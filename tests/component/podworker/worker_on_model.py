@@ -133,14 +133,21 @@ class Worker:
 
 
 async def start_worker(
-    server: NatsServer, data: Path, monkeypatch: pytest.MonkeyPatch, *, number: int = 0, workers: int = 2, url: str = ""
+    server: NatsServer,
+    data: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    *,
+    number: int = 0,
+    workers: int = 2,
+    url: str = "",
+    max_pods: int = 110,
 ) -> Worker:
     """`url`: of a second source of pods."""
     monkeypatch.setenv("PODBUS_TEST_RUNTIME", "tests.component.podworker.worker_on_model:the_engine")
     (data / "instance").write_text("test")
     bus = await connect(server.credentials("podworker"), node="n1", service="podworker", name=f"podworker-{number}")
     settings = Settings(data=data, manifests=data / "manifests", node_name="n1", workers=workers)
-    settings = replace(settings, config=replace(settings.config, static_pod_url=url))
+    settings = replace(settings, config=replace(settings.config, static_pod_url=url, max_pods=max_pods))
     os.makedirs(settings.paths.run, exist_ok=True)
     before = _open_files(settings.paths.owners_lock)
     service = await build(Context(settings, bus, SystemClock(), f"podworker-{number}"))

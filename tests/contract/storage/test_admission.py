@@ -10,7 +10,8 @@ import msgspec
 import pytest
 
 from services.podworker.adapters.pod_store import SqlitePodStore
-from services.podworker.core.model import PodMemory, Termination
+from services.podworker.core.model import PodMemory, Preemption, Rejection, Termination
+from services.podworker.core.preemption import PREEMPTED
 from services.podworker.ports import Demand, NodeLimits
 from shared.kube.status import PodStatus
 from tests.contract.storage.stores import ROOMY, a_memory, new_store
@@ -34,25 +35,26 @@ def wants(cpu: int = 0, memory: int = 0, ports: tuple[tuple[str, str, int], ...]
 
 def reason(store: SqlitePodStore, memory: PodMemory, demand: Demand, limits: NodeLimits = ROOMY) -> str:
     rejection = store.admit(memory, b"", demand, limits)
+    assert not isinstance(rejection, Preemption)
     return "" if rejection is None else rejection.reason
 
 
 def test_a_static_pod_too_big_says_what_the_kubelet_recorded(store: SqlitePodStore) -> None:
     """golden a28: 64 cores on a node of two."""
     rejection = store.admit(a_memory(), b"", wants(cpu=64000), ROOMY)
-    assert rejection is not None
+    assert isinstance(rejection, Rejection)
     assert (rejection.reason, rejection.message) == ("UnexpectedAdmissionError", CPU_TOO_MUCH)
 
 
 def test_cpu_and_memory_short_are_told_together(store: SqlitePodStore) -> None:
     rejection = store.admit(a_memory(), b"", wants(cpu=2001, memory=(1 << 30) + 5), ROOMY)
-    assert rejection is not None
+    assert isinstance(rejection, Rejection)
     assert rejection.message.endswith("[(res: cpu, q: 1), (res: memory, q: 5), ]")
 
 
 def test_a_pod_of_the_api_says_out_of_the_resource(store: SqlitePodStore) -> None:
     rejection = store.admit(a_memory(source="api"), b"", wants(cpu=3000), ROOMY)
-    assert rejection is not None and rejection.reason == "OutOfcpu"
+    assert isinstance(rejection, Rejection) and rejection.reason == "OutOfcpu"
     assert rejection.message == ("Node didn't have enough resource: cpu, requested: 3000, used: 0, capacity: 2000")
 
 
@@ -96,7 +98,7 @@ def test_a_host_port_belongs_to_one_pod_per_protocol_and_address(
 def test_the_port_reason_has_the_kubelets_words_and_names_port_and_holder(store: SqlitePodStore) -> None:
     store.admit(a_memory("u1"), b"", wants(ports=(("TCP", "", 80),)), ROOMY)
     rejection = store.admit(a_memory("u2"), b"", wants(ports=(("TCP", "", 80),)), ROOMY)
-    assert rejection is not None and rejection.message == (
+    assert isinstance(rejection, Rejection) and rejection.message == (
         "Predicate NodePorts failed: node(s) didn't have free ports for the requested pod ports: "
         "80/TCP is taken by default/web"
     )
@@ -169,3 +171,42 @@ def _admit_many(directory: Path, number: int) -> None:
         uid = f"cpu-{number}-{count}"
         store.admit(a_memory(uid, uid), b"{}", wants(cpu=100), ROOMY)
     store.close()
+
+
+def a_body(**spec: object) -> bytes:
+    return msgspec.json.encode({"metadata": {"name": "x"}, "spec": {"containers": [{"name": "c"}], **spec}})
+
+
+def test_a_critical_pod_waits_for_those_that_it_preempts_and_takes_their_place(store: SqlitePodStore) -> None:
+    """A node agent (a static pod) comes to a node that is full of pods of the API."""
+    one = msgspec.structs.replace(ROOMY, pods=2)
+    assert store.admit(a_memory("u1", "a", "api"), a_body(), wants(cpu=100), one) is None
+    assert store.admit(a_memory("u2", "b", "api"), a_body(), wants(cpu=200), one) is None
+    agent = a_memory("u3", "agent")
+    assert store.admit(agent, a_body(), wants(), one) == Preemption(victims=("u1",))
+    assert store.preempted() == {"u1"}
+    row = store.load("u3")
+    assert row is not None and not row.memory.admitted
+    failed = msgspec.structs.replace(a_memory("u1", "a", "api"), admitted=True, failure=PREEMPTED)
+    store.save(failed, a_body())
+    assert store.admit(agent, a_body(), wants(), one) == Preemption(victims=("u1",))  # nobody else goes meanwhile
+    store.save(msgspec.structs.replace(failed, is_at_rest=True), a_body())
+    assert store.admit(agent, a_body(), wants(), one) is None
+    assert store.preempted() == set()
+
+
+def test_a_critical_pod_that_is_gone_preempts_nobody(store: SqlitePodStore) -> None:
+    one = msgspec.structs.replace(ROOMY, pods=1)
+    assert store.admit(a_memory("u1", "a", "api"), a_body(), wants(), one) is None
+    assert store.admit(a_memory("u2", "agent"), a_body(), wants(), one) == Preemption(victims=("u1",))
+    store.delete("u2")
+    assert store.preempted() == set()
+
+
+def test_a_resize_of_a_critical_pod_preempts_nobody(store: SqlitePodStore) -> None:
+    assert store.admit(a_memory("u1", "a", "api"), a_body(), wants(cpu=1500), ROOMY) is None
+    agent = msgspec.structs.replace(a_memory("u2", "agent"), admitted=True)
+    more = msgspec.structs.replace(wants(cpu=600), is_critical=True)
+    rejection = store.resize(agent, a_body(), more, ROOMY)
+    assert rejection is not None and rejection.reason == "OutOfcpu"
+    assert store.preempted() == set()

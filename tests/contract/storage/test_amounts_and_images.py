@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from services.podworker.adapters.image_records import SqliteImageRecords
 from services.podworker.core.image_access import PulledImage
+from services.podworker.core.model import Rejection
 from services.podworker.ports import Demand, NodeLimits
 from tests.contract.storage.stores import a_memory, new_store
 
@@ -23,14 +24,14 @@ def test_other_resources_are_summed_over_the_pods(tmp_path: Path) -> None:
     store = new_store(tmp_path)
     assert store.admit(a_memory("u1", "a"), b"{}", wants(ephemeral_storage=60), LIMITS) is None
     rejection = store.admit(a_memory("u2", "b", "api"), b"{}", wants(ephemeral_storage=50), LIMITS)
-    assert rejection is not None
+    assert isinstance(rejection, Rejection)
     assert (rejection.reason, rejection.message) == (
         "OutOfephemeral-storage",
         "Node didn't have enough resource: ephemeral-storage, requested: 50, used: 60, capacity: 100",
     )
     assert store.admit(a_memory("u3", "c"), b"{}", wants(ephemeral_storage=40), LIMITS) is None
     unknown = store.admit(a_memory("u4", "d", "api"), b"{}", wants(hugepages=1), LIMITS)
-    assert unknown is not None and unknown.reason == "OutOfhugepages"
+    assert isinstance(unknown, Rejection) and unknown.reason == "OutOfhugepages"
 
 
 def test_a_resize_takes_what_others_leave(tmp_path: Path) -> None:
@@ -40,7 +41,7 @@ def test_a_resize_takes_what_others_leave(tmp_path: Path) -> None:
     assert store.admit(one, b"{}", wants(400), LIMITS) is None
     assert store.admit(other, b"{}", wants(500), LIMITS) is None
     rejection = store.resize(replace(one, admitted=True), b"{}", wants(600), LIMITS)
-    assert rejection is not None
+    assert isinstance(rejection, Rejection)
     assert rejection.message == "Node didn't have enough resource: cpu, requested: 600, used: 500, capacity: 1000"
     assert store.resize(replace(other, admitted=True), b"{}", wants(300), LIMITS) is None
     assert store.resize(replace(one, admitted=True), b"{}", wants(600), LIMITS) is None

@@ -70,6 +70,9 @@ class FakeStore:
         self.rows[memory.uid] = StoredPod(memory=replace(memory, admitted=True), body=body, rev=1)
         return None
 
+    def preempted(self) -> set[str]:
+        return set()
+
     def resize(self, memory: PodMemory, body: bytes, demand: Demand, limits: NodeLimits) -> Rejection | None:
         raise AssertionError("no test here resizes")
 
