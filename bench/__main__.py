@@ -15,7 +15,7 @@ from bench.node import BenchFailed, BenchNode
 from bench.report import MEASURES, Row, table, write_json
 
 KEYS = tuple(measure.key for measure in MEASURES)
-_WITH_MANY = ("pods100", "rest", "memory", *face.PAGES)
+_WITH_MANY = ("pods100", "rest", "sampling", "memory", *face.PAGES)
 """Rows that need a hundred pods."""
 _STREAMS = ("exec", "bytes-out", "bytes-in", "log")
 _SETTLE_SECONDS = 20.0
@@ -108,6 +108,8 @@ class _Run:
         time.sleep(_SETTLE_SECONDS)
         if "rest" in keys:
             self._take(lambda: rest.cpu_at_rest(node, self._engine, self._rest_seconds))
+        if "sampling" in keys:
+            self._take(lambda: rest.sampling(node, self._rest_seconds))
         for key in face.PAGES:
             if key in keys:
                 self._take(lambda key=key: face.page(node, key, self._http_seconds))  # type: ignore[misc]

@@ -29,6 +29,7 @@ MEASURES = (
     Measure("vanish", "manifest removed -> gone from /pods, less the grace, median", "", "2 s"),
     Measure("probes50", "50 pods with an http probe each second: the worker", "", "5 %"),
     Measure("rest", "at rest, 100 pods: agent + its share of the engine", "7.3 + 3.7 %", "2.5 + 0.5 %"),
+    Measure("sampling", "a round of samples, 100 pods: CPU; stats at rest", "", "60 ms, 1 %"),
     Measure("memory", "memory of all processes, PSS, 100 pods", "109 MB", "150 MB"),
     Measure("list", "GET /pods, p50 with 100 pods", "3.3 ms", "3 ms"),
     Measure("summary", "GET /stats/summary, p50 with 100 pods", "30 ms", "5 ms"),

@@ -17,6 +17,7 @@ from bench.processes import (
     same_build,
 )
 from bench.report import Row
+from services.stats.handlers.collect import INTERVAL_SECONDS
 
 MIB = 1 << 20
 
@@ -43,6 +44,20 @@ def cpu_at_rest(node: BenchNode, engine: RawEngine, seconds: float) -> Row:
             "processes": {name: used[pid] for pid, name in ours.items()},
             "events_of_others": others,
         },
+    )
+
+
+def sampling(node: BenchNode, seconds: float) -> Row:
+    """All that stats uses while nobody asks, by the rounds of the window: a round costs no more than that."""
+    ours = [pid for pid, name in node_processes(node.pid, node.data).items() if name == "stats"]
+    percent = sum(cpu_over(ours, seconds).values())
+    milliseconds = percent / 100 * INTERVAL_SECONDS * 1000
+    return Row(
+        "sampling",
+        f"{milliseconds:.0f} ms, {percent:.2f} %",
+        milliseconds < 60 and percent < 1,
+        [f"over {seconds:.0f} s, a round each {INTERVAL_SECONDS:.0f} s"],
+        {"seconds": seconds, "percent": percent, "milliseconds": milliseconds},
     )
 
 
