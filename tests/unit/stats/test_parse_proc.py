@@ -20,7 +20,7 @@ HEAD = (
 
 
 def test_the_nodes_own_plumbing_is_not_an_interface() -> None:
-    """lo, veth*, docker* and nerdctl* are left out, the kernel's order stays."""
+    """Case 38: lo, veth*, docker* and nerdctl* are left out, the kernel's order stays."""
     lines = "".join(
         f"{name}: 1 0 2 0 0 0 0 0 3 0 4 0 0 0 0 0\n"
         for name in ("lo", "veth1a2b", "docker0", "nerdctl1", "eth0", "cali1")

@@ -234,6 +234,7 @@ def test_a_measured_zero_is_told() -> None:
 
 
 def test_an_unlimited_container_has_no_available_bytes() -> None:
+    """Case 3."""
     limited, unlimited = a_container("a"), a_container("b", limit=None)
     pods = [a_pod(containers=(limited, unlimited))]
     stats = told(build_summary(a_node(), pods))["pods"][0]["containers"]
