@@ -14,6 +14,7 @@ from random import Random
 from typing import Protocol, cast
 
 from services.podworker.adapters.bus_configs import BusConfigObjects
+from services.podworker.adapters.bus_node import BusNode
 from services.podworker.adapters.host_files import HostFiles
 from services.podworker.adapters.host_paths import engines_root, own_root
 from services.podworker.adapters.image_records import SqliteImageRecords
@@ -36,6 +37,7 @@ from services.podworker.handlers.measures import Measures, worker_gauges
 from services.podworker.handlers.node_duties import NodeDuties
 from services.podworker.handlers.ownership import Ownership
 from services.podworker.handlers.permits import Permits, share_of
+from services.podworker.handlers.placing import LocalNode
 from services.podworker.handlers.pod_context import PodContext
 from services.podworker.handlers.pod_record import Recorder
 from services.podworker.handlers.pods import Pods
@@ -179,6 +181,7 @@ async def build(context: Context) -> Service:
             may_start=pods.may_start,
             ended=pods.ended,
             preempt=pods.preempt,
+            node=BusNode(bus) if settings.kubeconfig is not None else LocalNode(),
             handled=_journal(),
             measures=measures,
         )

@@ -2,6 +2,7 @@
 
 from shared.bus.client import Bus, Credentials, connect, load_credentials
 from shared.bus.errors import BusClosed, BusUnavailable, NoResponder, RemoteError
+from shared.bus.read import read
 from shared.bus.watch import BucketWatch
 
 __all__ = [
@@ -14,4 +15,5 @@ __all__ = [
     "RemoteError",
     "connect",
     "load_credentials",
+    "read",
 ]

@@ -131,7 +131,7 @@ NODE_REPORT = Key(
     id="",
     body=NodeReport,
     owner="status",
-    consumers=("api",),
+    consumers=("api", "podworker"),
     summary="The Node object: capacity, allocatable, addresses, conditions.",
     example=NodeReport(
         v=1, node="n1", ts=TS, body=msgspec.Raw(b'{"kind":"Node","apiVersion":"v1","metadata":{"name":"n1"}}')

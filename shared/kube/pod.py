@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from shared.kube.scheduling import Affinity, PodOS
+from shared.kube.scheduling import Affinity, PodOS, Toleration
 from shared.kube.security import PodSecurityContext, SecurityContext
 from shared.kube.volumes import EnvFromSource, EnvVarSource, Volume, VolumeMount
 
@@ -215,6 +215,7 @@ class PodSpec(_Object, frozen=True, kw_only=True):
     priority_class_name: str = ""
     node_selector: dict[str, str] = {}
     affinity: Affinity | None = None
+    tolerations: list[Toleration] = []
     os: PodOS | None = None
     security_context: PodSecurityContext = PodSecurityContext()
 

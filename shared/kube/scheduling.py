@@ -35,5 +35,22 @@ class Affinity(_Object, frozen=True, kw_only=True):
     node_affinity: NodeAffinity | None = None
 
 
+class Taint(_Object, frozen=True, kw_only=True):
+    """Of a node."""
+
+    key: str = ""
+    value: str = ""
+    effect: str = ""
+
+
+class Toleration(_Object, frozen=True, kw_only=True):
+    key: str = ""
+    operator: str = ""
+    """Equal (the default) or Exists."""
+    value: str = ""
+    effect: str = ""
+    """"" = of every effect."""
+
+
 class PodOS(_Object, frozen=True, kw_only=True):
     name: str = ""

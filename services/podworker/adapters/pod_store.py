@@ -101,7 +101,7 @@ class SqlitePodStore:
     def resize(self, memory: PodMemory, body: bytes, demand: Demand, limits: NodeLimits) -> Rejection | None:
         with self._writing() as transaction:
             # judged as the API's pods are: nothing is preempted for it
-            wanted = msgspec.structs.replace(demand, is_critical=False)
+            wanted = msgspec.structs.replace(demand, is_critical=False, is_misplaced=False, is_untolerated=False)
             rejection = judge(wanted, limits, _usage(transaction, memory.uid), "api")
             if rejection is None:
                 _put(transaction, memory, body, _wants(demand))

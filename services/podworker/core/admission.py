@@ -12,6 +12,7 @@ import msgspec
 
 from services.podworker.core.model import Rejection
 from shared.kube.devices import Devices
+from shared.kube.scheduling import Taint
 
 _ANY_ADDRESS = "0.0.0.0"  # noqa: S104  what the kubelet compares an unset hostIP as; nothing is bound here
 
@@ -32,6 +33,8 @@ class Demand(msgspec.Struct, frozen=True, kw_only=True):
     """By its priority; each static pod is, too."""
     is_misplaced: bool = False
     """Its selector or affinity names other nodes."""
+    is_untolerated: bool = False
+    """The node has a taint NoExecute that it doesn't tolerate."""
 
 
 class NodeTraits(msgspec.Struct, frozen=True, kw_only=True):
@@ -39,6 +42,7 @@ class NodeTraits(msgspec.Struct, frozen=True, kw_only=True):
 
     name: str = ""
     labels: dict[str, str] = {}
+    taints: tuple[Taint, ...] = ()
     kernel: tuple[int, int] = (0, 0)
     """Major and minor version."""
     allowed_unsafe_sysctls: tuple[str, ...] = ()
@@ -77,7 +81,7 @@ def judge(demand: Demand, limits: NodeLimits, usage: Usage, source: str) -> Reje
     """
     if demand.refused is not None:
         return demand.refused
-    others = _others_wrong(demand, usage)
+    others = _others_wrong(demand, usage, source)
     short = _short(demand, limits, usage)
     if short and source == "api" and not demand.is_critical:
         return _out_of(*short[0])
@@ -89,7 +93,7 @@ def judge(demand: Demand, limits: NodeLimits, usage: Usage, source: str) -> Reje
 def lacking(demand: Demand, limits: NodeLimits, usage: Usage, source: str) -> dict[str, int]:
     """By resource, how much room a critical pod lacks for which others may be preempted: nothing else is wrong."""
     is_critical = demand.is_critical or source != "api"
-    if not is_critical or demand.refused is not None or _others_wrong(demand, usage):
+    if not is_critical or demand.refused is not None or _others_wrong(demand, usage, source):
         return {}
     return {name: used + wanted - capacity for name, wanted, used, capacity in _short(demand, limits, usage)}
 
@@ -103,7 +107,7 @@ def nobody_to_preempt(lacks: Mapping[str, int]) -> Rejection:
     )
 
 
-def _others_wrong(demand: Demand, usage: Usage) -> list[Rejection]:
+def _others_wrong(demand: Demand, usage: Usage, source: str) -> list[Rejection]:
     """Beside the lack of room, in the kubelet's order."""
     taken = _taken_port(demand, usage)
     wrong = []
@@ -111,6 +115,8 @@ def _others_wrong(demand: Demand, usage: Usage) -> list[Rejection]:
         wrong.append(_predicate("NodeAffinity", "node(s) didn't match Pod's node affinity/selector"))
     if taken:
         wrong.append(_predicate("NodePorts", f"node(s) didn't have free ports for the requested pod ports: {taken}"))
+    if demand.is_untolerated and source == "api":
+        wrong.append(_predicate("TaintToleration", "node(s) had taints that the pod didn't tolerate"))
     return wrong
 
 

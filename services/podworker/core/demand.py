@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from services.podworker.core.admission import Demand, NodeTraits
 from services.podworker.core.model import Rejection
-from services.podworker.core.node_match import wants_node
+from services.podworker.core.node_match import tolerates_running, wants_node
 from services.podworker.core.pod_resources import other_names, pod_request
 from services.podworker.core.preemption import is_critical
 from services.podworker.core.security_context import wants_app_armor
@@ -30,6 +30,7 @@ def demand_of(pod: Pod, node: NodeTraits = ANY_NODE) -> Demand:
         priority=pod.spec.priority,
         is_critical=is_critical(pod, "api"),
         refused=_refusal(pod, node),
+        is_untolerated=not tolerates_running(pod, node.taints),
         is_misplaced=not wants_node(pod, node.name, node.labels),
     )
 

@@ -6,10 +6,10 @@ A scheduler has looked at this already; a static pod has none.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from shared.kube.pod import Pod
-from shared.kube.scheduling import NodeSelectorRequirement, NodeSelectorTerm
+from shared.kube.scheduling import NodeSelectorRequirement, NodeSelectorTerm, Taint, Toleration
 
 _WHOLE = re.compile(r"[+-]?[0-9]+")
 
@@ -23,6 +23,23 @@ def wants_node(pod: Pod, name: str, labels: Mapping[str, str]) -> bool:
     if required is None:
         return True
     return any(_matches(term, name, labels) for term in required.node_selector_terms)
+
+
+def tolerates_running(pod: Pod, taints: Iterable[Taint]) -> bool:
+    """The node's only business are taints NoExecute; which others count is the scheduler's."""
+    return all(
+        any(_tolerates(toleration, taint) for toleration in pod.spec.tolerations)
+        for taint in taints
+        if taint.effect == "NoExecute"
+    )
+
+
+def _tolerates(toleration: Toleration, taint: Taint) -> bool:
+    if toleration.effect not in ("", taint.effect) or toleration.key not in ("", taint.key):
+        return False
+    if toleration.operator == "Exists":
+        return True
+    return toleration.operator in ("", "Equal") and toleration.key != "" and toleration.value == taint.value
 
 
 def _matches(term: NodeSelectorTerm, name: str, labels: Mapping[str, str]) -> bool:

@@ -12,6 +12,7 @@ from services.podworker.handlers.desired_pods import DesiredPods
 from services.podworker.handlers.executor import Executor
 from services.podworker.handlers.hooks import HookRunner
 from services.podworker.handlers.measures import Measures
+from services.podworker.handlers.placing import LocalNode, NodeView
 from services.podworker.handlers.pod_record import Recorder
 from services.podworker.handlers.prober import Prober
 from services.podworker.handlers.reports import Reports
@@ -42,4 +43,5 @@ class PodContext:
     """(uid, gen, begin): told before and after each look, for the chaos test's record."""
     preempt: Callable[[Collection[str]], None] = lambda _: None
     """These pods make room for a critical one."""
+    node: NodeView = field(default_factory=LocalNode)
     measures: Measures = field(default_factory=Measures)

@@ -14,16 +14,16 @@ from msgspec.structs import replace
 
 from services.podworker.core import events_text
 from services.podworker.core.actions import compute_pod_actions
-from services.podworker.core.demand import demand_of
 from services.podworker.core.events_text import PodEvent
 from services.podworker.core.generate import generate_status, remember_status
 from services.podworker.core.hooks import record_hook_end
-from services.podworker.core.model import PodMemory, Preemption, Rejection, RuntimePod
+from services.podworker.core.model import PodMemory, Preemption, RuntimePod
 from services.podworker.core.plan import Plan
 from services.podworker.core.preemption import preempt
 from services.podworker.core.state import nothing_of, readmit, sync_state
 from services.podworker.handlers.execute import Execution
 from services.podworker.handlers.hooks import PodHooks
+from services.podworker.handlers.placing import Placing
 from services.podworker.handlers.pod_context import PodContext
 from services.podworker.handlers.pod_record import PodRecord
 from services.podworker.handlers.probes import PodProbes
@@ -41,7 +41,7 @@ RUNTIME_RETRY_SECONDS = 1.0
 READMIT_SECONDS = 10.0
 """How often a rejected static pod is judged again: the cause may have gone."""
 PREEMPTION_SECONDS = 1.0
-"""A critical pod looks this often whether its victims have ended."""
+"""A critical pod looks this often whether its victims have ended, a pod that seems misplaced how the node is now."""
 CONFIRMED_SECONDS = 15.0
 """So long after a complete list a pod in which nothing happened is taken for what that list showed."""
 _MAX_ROUNDS = 12
@@ -71,6 +71,7 @@ class PodTask:
 
     def __post_init__(self) -> None:
         self._wanted = WantedPod(self.context, self.record, self.uid, self.namespace, self.name)
+        self._placing = Placing(self.context)
         self._hooks = PodHooks(self.context.hooks, self.wake)
         self._full_name = events_text.full_name(self.namespace, self.name, self.uid)
         self._probes = PodProbes(self.context.prober, self._full_name, self.wake, self._tell_of_probe)
@@ -226,7 +227,7 @@ class PodTask:
             memory = self.context.executor.volumes.with_retries(memory)
             memory = self._probes.taken_into(memory, shown)
             if memory.termination is None and not memory.admitted:
-                judged = self._admit(memory)
+                judged = await self._admit(memory)
                 if isinstance(judged, float):
                     return judged
                 memory = judged
@@ -265,7 +266,7 @@ class PodTask:
             return self._readmit_at
         return plan.wake_at
 
-    def _admit(self, memory: PodMemory) -> PodMemory | float:
+    async def _admit(self, memory: PodMemory) -> PodMemory | float:
         """The memory after admission; the time of the next look while others must go first: one of that name, or those
         that make room."""
         pod = self._wanted.definition()
@@ -279,14 +280,11 @@ class PodTask:
                 return memory
         else:
             before = None
-        if not self.context.may_start(self):
+        demand = await self._placing.demand(pod, self.uid, memory.source)
+        if demand is None or not self.context.may_start(self):
             self.record.memory = memory
-            return self._now() + READMIT_SECONDS
-        limits = self.context.limits
-        demand = demand_of(pod, limits.traits)
-        if (desired := self.context.desired.get(self.uid)) is not None and desired.refused:
-            demand = replace(demand, refused=Rejection(reason="NotSupported", message=desired.refused))
-        rejection = self.context.recorder.admit(self.record, memory, demand, limits)
+            return self._now() + (READMIT_SECONDS if demand is not None else PREEMPTION_SECONDS)
+        rejection = self.context.recorder.admit(self.record, memory, demand, self.context.limits)
         if rejection is None:
             return self.context.recorder.admitted(memory)
         if isinstance(rejection, Preemption):

@@ -12,7 +12,7 @@ import pytest
 
 from services.podworker.app import build
 from shared.bus import Bus, BusUnavailable, connect
-from shared.contracts.pods import PodDesired, SourceMarker
+from shared.contracts.pods import PodDesired, SourceMarker, SourceName
 from shared.contracts.registry import POD_DESIRED, SOURCE_MARKER
 from shared.contracts.status import PodReport
 from shared.runtime.clock import SystemClock
@@ -59,7 +59,9 @@ class Desired:
         assert self.shown is not None
         return self.shown.reports
 
-    async def put(self, name: str, uid: str, body: bytes | None = None, *, seen: float = 1.0) -> None:
+    async def put(
+        self, name: str, uid: str, body: bytes | None = None, *, seen: float = 1.0, source: SourceName = "file"
+    ) -> None:
         self.gen += 1
         pod = PodDesired(
             v=1,
@@ -68,7 +70,7 @@ class Desired:
             uid=uid,
             namespace="default",
             name=name,
-            source="file",
+            source=source,
             gen=self.gen,
             hash=f"h{self.gen}",
             seen=seen,
@@ -141,6 +143,7 @@ async def start_worker(
     workers: int = 2,
     url: str = "",
     max_pods: int = 110,
+    joined: bool = False,
 ) -> Worker:
     """`url`: of a second source of pods."""
     monkeypatch.setenv("PODBUS_TEST_RUNTIME", "tests.component.podworker.worker_on_model:the_engine")
@@ -148,6 +151,7 @@ async def start_worker(
     bus = await connect(server.credentials("podworker"), node="n1", service="podworker", name=f"podworker-{number}")
     settings = Settings(data=data, manifests=data / "manifests", node_name="n1", workers=workers)
     settings = replace(settings, config=replace(settings.config, static_pod_url=url, max_pods=max_pods))
+    settings = replace(settings, kubeconfig=data / "kubeconfig" if joined else None)
     os.makedirs(settings.paths.run, exist_ok=True)
     before = _open_files(settings.paths.owners_lock)
     service = await build(Context(settings, bus, SystemClock(), f"podworker-{number}"))
