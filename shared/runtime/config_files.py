@@ -108,9 +108,16 @@ def _parse(data: bytes) -> tuple[Any, dict[Place, int]]:
         if node is None:
             return None, lines
         _note_lines(node, (), lines)
-        return loader.construct_document(node), lines
+        return _with_text_keys(loader.construct_document(node)), lines
     finally:
         loader.dispose()
+
+
+def _with_text_keys(value: Any) -> Any:
+    """As in JSON, which is what Kubernetes makes of it."""
+    if isinstance(value, dict):
+        return {str(key): _with_text_keys(inner) for key, inner in value.items()}
+    return [_with_text_keys(inner) for inner in value] if isinstance(value, list) else value
 
 
 def _note_lines(node: yaml.Node, place: Place, lines: dict[Place, int]) -> None:

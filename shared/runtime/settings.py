@@ -85,15 +85,15 @@ class Settings:
     """PODBUS_DEVICES: extended resources, as `example.com/fuse=/dev/fuse*10 nvidia.com/gpu=nvidia:0,nvidia:1`: devices,
     or ids that a driver of the engine knows; *N = it counts as so many. Default: none."""
     node_ip: str = ""
-    """PODBUS_NODE_IP: the node's address in statuses and in the serving certificate. Default: the address of the
-    default route's interface."""
+    """PODBUS_NODE_IP, --node-ip: the node's address in statuses and in the serving certificate. Default: the address of
+    the default route's interface."""
     node_labels: dict[str, str] = field(default_factory=dict)
-    """PODBUS_NODE_LABELS: labels of the Node that is made at the API server, as `disk=ssd,rack=7`, besides those of the
-    machine. Default: none."""
+    """PODBUS_NODE_LABELS, --node-labels: labels of the Node that is made at the API server, as `disk=ssd,rack=7`,
+    besides those of the machine. Default: none."""
     kubeconfig: Path | None = None
-    """PODBUS_KUBECONFIG: path of a kubeconfig; this node is registered at the API server that it names, keeps its
-    status and Lease there, and runs the pods that it has for the node; the HTTPS API asks it about tokens and rights
-    (TokenReview, SubjectAccessReview), after its own. Default: none."""
+    """PODBUS_KUBECONFIG, --kubeconfig: path of a kubeconfig; this node is registered at the API server that it names,
+    keeps its status and Lease there, and runs the pods that it has for the node; the HTTPS API asks it about tokens
+    and rights (TokenReview, SubjectAccessReview), after its own. Default: none."""
     policy: Path | None = None
     """PODBUS_POLICY: path of the file that says who may do what besides the roles; it's read again when it changes.
     Default: <data>/pki/policy.yaml."""

@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+import yaml
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from shared.runtime.config import KubeletConfig
@@ -308,3 +309,29 @@ def test_neither_side_of_a_merge_is_changed(document: dict[str, Any], patch: dic
 @given(objects, objects)
 def test_a_patch_leaves_no_null_of_its_own(document: dict[str, Any], patch: dict[str, Any]) -> None:
     assert has_null(document) or not has_null(merge_patch(document, patch))
+
+
+# -- whatever is written ----------------------------------------------------------------------------------------
+
+anything = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats()
+    | st.text(max_size=5)
+    | st.sampled_from(["0s", "1Gi", "5%"]),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5) | st.integers(), inner, max_size=3),
+    max_leaves=6,
+)
+written = st.dictionaries(st.sampled_from(FIELDS) | st.text(max_size=5) | st.integers(), anything, max_size=6)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(written, written)
+def test_no_file_and_no_drop_in_is_too_strange_to_be_told_of(tmp_path: Path, one: Any, other: Any) -> None:
+    head = {"apiVersion": "kubelet.config.k8s.io/v1beta1", "kind": "KubeletConfiguration"}
+    (tmp_path / "a.conf").write_text(yaml.safe_dump({**one, **head}))
+    (tmp_path / "b.conf").write_text(yaml.safe_dump({**other, **head}))
+    config, errors, warnings = load_config(None, tmp_path)
+    assert not errors or config == KubeletConfig()
+    assert all(text.startswith((f"{tmp_path}/a.conf", f"{tmp_path}/b.conf")) for text in (*errors, *warnings))
