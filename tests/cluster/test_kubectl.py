@@ -72,9 +72,9 @@ def test_a_deployment_is_scheduled_scaled_rolled_out_and_deleted(cluster: Cluste
 
 
 def test_logs_are_followed_and_those_of_the_crashed_instance_are_kept(cluster: Cluster, node: JoinedNode) -> None:
-    crash = "if [ -e /work/once ]; then echo second; sleep 3600; fi; touch /work/once; echo first; exit 3"
-    spec = "  volumes: [{name: work, emptyDir: {}}]\n"
-    cluster.apply(a_pod("logs", crash, spec=spec, container="    volumeMounts: [{name: work, mountPath: /work}]\n"))
+    crash = "if [ -e /kept/once ]; then echo second; sleep 3600; fi; touch /kept/once; echo first; exit 3"
+    spec = "  volumes: [{name: kept, emptyDir: {}}]\n"
+    cluster.apply(a_pod("logs", crash, spec=spec, container="    volumeMounts: [{name: kept, mountPath: /kept}]\n"))
     eventually(lambda: "second" in cluster.kubectl("logs", "logs", check=False), within=60)
     assert cluster.kubectl("logs", "-p", "logs") == "first\n"
     start(cluster, "chatty", a_pod("chatty", "for i in 1 2 3; do echo line $i; done; sleep 2; echo last"))
