@@ -15,6 +15,7 @@ from services.podworker.core.container_config import ContainerConfig, ContainerU
 from services.podworker.core.image_access import PulledImage
 from services.podworker.core.image_credentials import Credential
 from services.podworker.core.image_gc import Disk, LocalImage
+from services.podworker.core.image_layers import ImageLayers
 from services.podworker.core.model import PodMemory, Preemption, Rejection, RuntimePod
 from services.podworker.core.mounts import MountRequest
 from services.podworker.core.volumes import VolumeFault, VolumeSetup
@@ -176,6 +177,10 @@ class ImageService(Protocol):
         ...
 
     async def images(self) -> Sequence[ImageInfo]: ...
+
+    async def image_layers(self, image_id: str) -> ImageLayers | None:
+        """None = it isn't there any more. Raises RuntimeUnavailable."""
+        ...
 
 
 class ImageStore(Protocol):

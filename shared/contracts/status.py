@@ -70,6 +70,8 @@ class RuntimeReport(Envelope, frozen=True, kw_only=True):
     workers: list[int] = []
     """Numbers of the live workers."""
     images: list[NodeImage] = []
+    images_bytes: int | None = None
+    """Of all images together, shared layers once; None = not known."""
     subnets: list[str] = []
     """Of the network that the pods are on."""
     foreign_sandboxes: int = 0

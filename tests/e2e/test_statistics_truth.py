@@ -307,6 +307,12 @@ def test_the_nodes_file_systems_are_the_kernels(node: Node) -> None:
     eventually(same, within=60, every=0.2)
     images = node.json("/stats/summary")["node"]["runtime"]["imageFs"]
     assert 0 < images["usedBytes"] <= images["capacityBytes"]
+    sizes = [int(size) for size in node.docker("image", "inspect", "-f", "{{.Size}}", *image_ids(node)).split()]
+    assert max(sizes) <= images["usedBytes"] <= sum(sizes)
+
+
+def image_ids(node: Node) -> list[str]:
+    return sorted(set(node.docker("images", "-q", "--no-trunc").split()))
 
 
 def test_counters_never_fall_within_an_instance(node: Node) -> None:

@@ -28,6 +28,7 @@ from msgspec.structs import replace
 from services.podworker.core.container_config import ContainerConfig, ContainerUpdate, SandboxConfig
 from services.podworker.core.hook_labels import handler_from_labels
 from services.podworker.core.image_credentials import Credential
+from services.podworker.core.image_layers import BuildStep, ImageLayers
 from services.podworker.core.model import RunState, RuntimeContainer, RuntimePod, RuntimeSandbox
 from services.podworker.ports import (
     EngineInfo,
@@ -290,6 +291,14 @@ class ModelRuntime:
 
     async def images(self) -> Sequence[ImageInfo]:
         return list(self.local_images.values())
+
+    async def image_layers(self, image_id: str) -> ImageLayers | None:
+        """One layer each."""
+        found = next((image for image in self.local_images.values() if image.id == image_id), None)
+        if found is None:
+            return None
+        steps = (BuildStep(size=found.size, command="ADD"),)
+        return ImageLayers(layers=(found.id,), steps=steps, size=found.size)
 
     # -- inside
 

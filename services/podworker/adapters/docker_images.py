@@ -17,8 +17,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from services.podworker.adapters.docker_calls import DockerCalls, connection_errors, is_silence
-from services.podworker.adapters.docker_translate import image_info
+from services.podworker.adapters.docker_translate import image_info, image_layers
 from services.podworker.core.image_credentials import Credential
+from services.podworker.core.image_layers import ImageLayers
 from services.podworker.core.images import inspect_failure, pull_failure
 from services.podworker.ports import ImageInfo, ImagePullFailed, PullProgress, RuntimeUnavailable
 
@@ -104,6 +105,9 @@ class DockerImages:
 
     async def images(self) -> Sequence[ImageInfo]:
         return await self._queries.run(lambda client: [image_info(one) for one in client.images()])
+
+    async def image_layers(self, image_id: str) -> ImageLayers | None:
+        return await self._queries.run(lambda client: _layers(client, image_id))
 
     async def pull_image(
         self, reference: str, progress: PullProgress, credential: Credential | None = None
@@ -205,6 +209,19 @@ def _fetch(client: APIClient, flight: _Flight) -> None:
                 flight.tell(*layers.sums)
     except APIError as error:
         raise ImagePullFailed(*pull_failure(reference, error.explanation or str(error))) from error
+
+
+def _layers(client: APIClient, image_id: str) -> ImageLayers | None:
+    from docker.errors import APIError
+
+    try:
+        found: dict[str, Any] = client.inspect_image(image_id)  # type: ignore[no-untyped-call]
+        history: list[dict[str, Any]] = client.history(image_id)  # type: ignore[no-untyped-call]
+    except APIError as error:
+        if error.status_code == 404:
+            return None
+        raise RuntimeUnavailable(f"{image_id} can't be looked at: {error.explanation or error}") from error
+    return image_layers(found, history)
 
 
 def _inspect(client: APIClient, reference: str) -> ImageInfo | None:

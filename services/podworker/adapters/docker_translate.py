@@ -20,6 +20,7 @@ from services.podworker.core.container_config import (
     SandboxConfig,
 )
 from services.podworker.core.hook_labels import handler_from_labels
+from services.podworker.core.image_layers import BuildStep, ImageLayers
 from services.podworker.core.model import RunState, RuntimeContainer, RuntimePod, RuntimeSandbox
 from services.podworker.ports import ImageInfo
 from shared.kube import names
@@ -177,6 +178,16 @@ def image_info(inspect: Json) -> ImageInfo:
         names=tuple(name for name in found if not name.startswith("<none>") and not name.endswith(":<none>")),
         size=int(inspect.get("Size") or 0),
         user=(inspect.get("Config") or {}).get("User") or "",
+    )
+
+
+def image_layers(inspect: Json, history: Sequence[Json]) -> ImageLayers:
+    """GET /images/<name>/json and /images/<name>/history, whose newest step comes first."""
+    steps = [BuildStep(size=int(one.get("Size") or 0), command=one.get("CreatedBy") or "") for one in history]
+    return ImageLayers(
+        layers=tuple((inspect.get("RootFS") or {}).get("Layers") or ()),
+        steps=tuple(reversed(steps)),
+        size=int(inspect.get("Size") or 0),
     )
 
 

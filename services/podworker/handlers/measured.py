@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 
 from services.podworker.core.container_config import ContainerConfig, ContainerUpdate, SandboxConfig
 from services.podworker.core.image_credentials import Credential
+from services.podworker.core.image_layers import ImageLayers
 from services.podworker.core.model import RuntimePod
 from services.podworker.handlers.measures import Measures
 from services.podworker.ports import (
@@ -100,6 +101,10 @@ class MeasuredImages:
     async def images(self) -> Sequence[ImageInfo]:
         with self._measures.operation("list_images"):
             return await self._images.images()
+
+    async def image_layers(self, image_id: str) -> ImageLayers | None:
+        with self._measures.operation("image_status"):
+            return await self._images.image_layers(image_id)
 
 
 class MeasuredCommands:

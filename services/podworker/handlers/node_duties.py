@@ -8,6 +8,7 @@ import logging
 from collections.abc import Awaitable, Callable
 
 from services.podworker.handlers.desired_pods import DesiredPods
+from services.podworker.handlers.image_weights import ImageWeights
 from services.podworker.handlers.ownership import Ownership
 from services.podworker.handlers.relist import Relist
 from services.podworker.ports import (
@@ -57,6 +58,7 @@ class NodeDuties:
         self._clock = clock
         self._runtime = runtime
         self._images = images
+        self._weights = ImageWeights(images)
         self._store = store
         self._ownership = ownership
         self._relist = relist
@@ -114,12 +116,15 @@ class NodeDuties:
     async def _report(self) -> RuntimeReport:
         trouble = self._relist.trouble or self._trouble()
         images: list[NodeImage] = []
+        images_bytes: int | None = None
         try:
             if trouble or self._info is None or self._info_in <= 0:
                 self._info = await self._runtime.info()
                 self._info_in = ENGINE_EVERY
             self._info_in -= 1
-            images = [NodeImage(names=list(image.names), size=image.size) for image in await self._images.images()]
+            local = await self._images.images()
+            images = [NodeImage(names=list(image.names), size=image.size) for image in local]
+            images_bytes = await self._weights.of(local)
             await self._tell_foreign()
         except RuntimeUnavailable as error:
             trouble = trouble or str(error)
@@ -141,6 +146,7 @@ class NodeDuties:
             subnets=list(info.subnets) if info else [],
             workers=sorted(self._ownership.members),
             images=sorted(images, key=lambda image: -image.size)[:STATUS_IMAGES],
+            images_bytes=images_bytes,
             foreign_sandboxes=self._foreign or 0,
         )
 

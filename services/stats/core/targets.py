@@ -65,13 +65,13 @@ def pod_target(report: PodReport, kills: Mapping[str, int] | None = None) -> Pod
 
 
 def image_target(runtime: RuntimeReport | None) -> ImageTarget | None:
-    """kubelet 1.20 on Docker: usedBytes of imageFs is the plain sum of the images' sizes, so shared layers
-    count repeatedly. Without a list it isn't known."""
+    """usedBytes of imageFs is what the images take together, as the newest kubelet's runtimes tell it; kubelet 1.20 on
+    Docker told the sum of their sizes, in which shared layers count repeatedly."""
     if runtime is None or not runtime.root_dir:
         return None
     return ImageTarget(
         root_dir=runtime.root_dir,
-        used_bytes=sum(image.size for image in runtime.images) if runtime.images else None,
+        used_bytes=runtime.images_bytes,
     )
 
 

@@ -7,6 +7,7 @@ import asyncio
 import pytest
 
 from services.podworker.core.container_config import ContainerUpdate
+from services.podworker.core.image_layers import weight
 from services.podworker.core.model import RuntimeContainer
 from services.podworker.core.pod_limits import PodLimits
 from services.podworker.ports import ImagePullFailed, RuntimeRefused
@@ -278,6 +279,14 @@ async def test_a_local_image_is_found_by_its_reference(engine: Engine) -> None:
     assert found is not None and "busybox:1.36" in found.names and found.size > 0
     assert await engine.images.image("podbus.test/absent:1") is None
     assert found in await engine.images.images()
+
+
+async def test_the_layers_of_an_image_weigh_as_much_as_it(engine: Engine) -> None:
+    found = await engine.images.image("busybox:1.36")
+    assert found is not None
+    layers = await engine.images.image_layers(found.id)
+    assert layers is not None and weight([layers]) == weight([layers, layers]) == found.size
+    assert await engine.images.image_layers(f"sha256:{'0' * 64}") is None
 
 
 async def test_a_pull_that_fails_says_what_the_registry_said(engine: Engine) -> None:
