@@ -136,6 +136,7 @@ look_for_node() {
 
 look_for_tests() {
     has_compose || missing docker-compose 'the tests bring the compose file up'
+    have curl || missing curl 'the tests ask the API by it, as people do'
     have docker-registry || missing docker-registry 'the tests pull images from a registry of their own'
     if ! has_image podbus-python:3.11; then
         have debootstrap || missing debootstrap "to make the service image's base where no registry answers" \
