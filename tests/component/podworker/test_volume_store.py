@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
 
@@ -15,6 +17,8 @@ from services.podworker.adapters.pod_files import PodFiles
 from services.podworker.core.config_objects import ConfigError
 from services.podworker.core.volumes import DirectoryVolume, HostVolume, ProjectedFile
 from tests.component.podworker.volumes_on_disk import UID, Store, mode
+
+Result = TypeVar("Result")
 
 pytestmark = pytest.mark.skipif(
     os.geteuid() != 0 and os.environ.get("CI") != "true", reason="volumes in memory need root: run the tests as root"
@@ -102,8 +106,18 @@ async def test_a_change_swaps_all_files_at_once_and_no_change_writes_nothing(sto
     os.close(held)
 
 
+def asked_again(ask: Callable[[], Result]) -> Result:
+    """The second answer where the first was that there is nothing; so on for a third. A set that is away is away for
+    longer."""
+    for _ in range(2):
+        with suppress(FileNotFoundError):
+            return ask()
+    return ask()
+
+
 async def test_a_reader_never_finds_a_mixture_nor_nothing(store: Store) -> None:
-    """While the set is replaced two hundred times."""
+    """While the set is replaced two hundred times. The kernel reads the link, then looks for what it names: a reader
+    that is held up between the two for a whole replacement has to ask again, as with the kubelet."""
     path = await store.made(store.files(ProjectedFile("a", b"0", 0o644), ProjectedFile("b", b"0", 0o644)))
     seen: set[bytes] = set()
     over = threading.Event()
@@ -111,8 +125,8 @@ async def test_a_reader_never_finds_a_mixture_nor_nothing(store: Store) -> None:
     def read() -> list[tuple[bytes, bytes]]:
         mixed = []
         while not over.is_set():
-            assert (path / "a").read_bytes()  # by its own name it's always there
-            data = os.open(path / "..data", os.O_PATH | os.O_DIRECTORY)
+            assert asked_again((path / "a").read_bytes)
+            data = asked_again(lambda: os.open(path / "..data", os.O_PATH | os.O_DIRECTORY))
             try:
                 both = [os.open(name, os.O_RDONLY, dir_fd=data) for name in ("a", "b")]
             except FileNotFoundError:
