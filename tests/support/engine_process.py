@@ -20,6 +20,7 @@ from typing import Any
 
 from services.podworker.core.container_config import ContainerConfig, ContainerUpdate, SandboxConfig
 from services.podworker.core.image_credentials import Credential
+from services.podworker.core.image_layers import ImageLayers
 from services.podworker.core.model import RuntimePod
 from services.podworker.ports import (
     EngineInfo,
@@ -38,7 +39,7 @@ ROOT = Path(__file__).resolve().parents[2]
 _LOOK_SECONDS = (0.0, 0.001)
 _CHANGE_SECONDS = (0.001, 0.008)
 """How long a call takes at least and at most: long enough for two owners of one pod to meet."""
-_LOOKS = ("info", "list_pods", "pod", "foreign_sandboxes", "image", "images")
+_LOOKS = ("info", "list_pods", "pod", "foreign_sandboxes", "image", "images", "image_layers")
 
 
 class EngineProcess:
@@ -205,6 +206,10 @@ class EngineClient:
         self, reference: str, progress: PullProgress, credential: Credential | None = None
     ) -> ImageInfo:
         raise ImagePullFailed("ErrImagePull", f"no registry has {reference}")
+
+    async def image_layers(self, image_id: str) -> ImageLayers | None:
+        result: ImageLayers | None = await self._call("image_layers", image_id)
+        return result
 
     async def images(self) -> Sequence[ImageInfo]:
         result: Sequence[ImageInfo] = await self._call("images")
