@@ -12,7 +12,10 @@ from tempfile import TemporaryDirectory
 import pytest
 
 from tests.support.docker_env import docker_client
+from tests.support.eventually import eventually
 from tests.support.node import ROOT, Node
+
+pytestmark = [pytest.mark.e2e, pytest.mark.docker, pytest.mark.nats]
 
 HEAD = "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n"
 
@@ -44,12 +47,12 @@ def test_flags_win_over_drop_ins_and_these_over_the_file(node_directory: Path) -
     node.further = ("--config-dir", str(drop_ins))
     try:
         node.start()
-        assert capacity(node) == "40"
+        eventually(lambda: capacity(node) == "40", within=30)
         assert "maxPod: unknown field" in node.log()
         node.stop()
         node.further = (*node.further, "--max-pods=20", "--feature-gates", "NodeSwap=false")
         node.start()
-        assert capacity(node) == "20"
+        eventually(lambda: capacity(node) == "20", within=30)
         shown = json.loads(node.get("/configz")[1])["kubeletconfig"]
         assert shown["featureGates"] == {"ImageVolume": True, "NodeSwap": False}
         assert (shown["clusterDomain"], shown["podsPerCore"]) == ("b.local", 1000)
@@ -68,5 +71,5 @@ def test_a_file_of_another_kind_ends_the_start_with_its_name(tmp_path: Path) -> 
 
 
 def capacity(node: Node) -> str:
-    shown = json.loads(node.get("/podbus/node")[1])
+    shown = node.json("/podbus/node")
     return str(shown["status"]["capacity"]["pods"])
